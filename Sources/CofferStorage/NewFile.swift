@@ -45,7 +45,8 @@ final class NewFile {
       guard descriptor >= 0 else {
         // The folder is there: a file system without new files, such as /proc, says so.
         throw errno == ENOENT
-          ? StorageError.inputOutput(path: path, reason: "no file can be created there") : StorageError(errno: errno, path: path)
+          ? StorageError.inputOutput(path: path, reason: "no file can be created there")
+          : StorageError(errno: errno, path: path)
       }
       if owner.isShared { try owner.share(descriptor, path: path) }
       // The umask may have removed even the owner's rights.

@@ -48,7 +48,8 @@ struct SealCommand: ParsableCommand {
     guard try !vault.exists() else {
       if stretching.areGiven {
         throw Failure(
-          .usage, "the vault exists already. To change how its passphrase is stretched, run: "
+          .usage,
+          "the vault exists already. To change how its passphrase is stretched, run: "
             + CommandHint.text("key change --vault"))
       }
       _ = try VaultAccess(vault: vault, session: session).unlock(with: vaultKey.source(session.options))

@@ -56,6 +56,23 @@ struct FleetProgramTests {
     #expect(try lab.get("web/theme") == "dark")
     try web.succeed("sync")
     #expect(try web.get("web/theme") == "light")
+
+    // The common options come before `fleet`, and before its command, as well as at the end.
+    let store = office.home.path + "/.local/share/prefs/settings.coffer"
+    for words in [
+      ["-q", "-d", store, "fleet", "status", "--json"], ["fleet", "-d", store, "status", "--json"],
+      ["fleet", "status", "--json", "-d", store],
+    ] {
+      let run = try office.prefs(words)
+      #expect(run.code == 0 && run.output.contains("\"team\""), "\(words) \(run)")
+    }
+    #expect(try office.prefs(["-d", office.home.file("none"), "fleet", "status"]).code == 4)
+    // Without its last admin, a fleet has no one who could invite or remove members.
+    let unasked = try office.fleet("leave")
+    #expect(unasked.code == 11 && unasked.message.contains("last admin"), "\(unasked)")
+    #expect(unasked.message.contains("prefs fleet leave --force") && (try office.fleet("status").code) == 0)
+    try office.succeed("leave", "--force")
+    #expect(try office.fleet("status").code == 3)
   }
 
   @Test("A conflict is listed, and the losing value can be set again", arguments: CarrierKind.allCases)
