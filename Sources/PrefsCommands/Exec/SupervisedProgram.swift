@@ -223,6 +223,8 @@ final class SupervisedProgram {
 
   private func look() {
     (lookAt, firstCommit) = (nil, nil)
+    // One that has ended by itself is not started again, while the rest of its group ends.
+    guard status == nil || replacement != nil else { return }
     do {
       let now = try read()
       isUnreadable = false
