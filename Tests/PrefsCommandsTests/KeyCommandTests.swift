@@ -49,6 +49,7 @@ struct KeyCommandTests {
     #expect(try get(tool, "--passphrase-fd", "3", descriptors: [3: "hunter2\n"]) == 0)
     #expect(try get(tool, "--passphrase-fd", "3", descriptors: [3: "hunter3"]) == 5)
 
+    try FileManager.default.createDirectory(atPath: tool.path("keys"), withIntermediateDirectories: false)
     try tool.succeed("key", "add", "--new-key-file", tool.path("keys/second"), "--label", "stick")
     #expect(try tool.mode(tool.path("keys/second")) == 0o600)
     #expect(try get(tool, "--key-file", tool.path("keys/second")) == 0)

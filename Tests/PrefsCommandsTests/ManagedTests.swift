@@ -76,7 +76,7 @@ import Testing
     #expect(try run("list", "web").text == "host\nport\nsize\n")
     #expect(try run("list", "web", "--values").text == "host             h\nport  (locked)   80\nsize  (managed)  12\n")
     let long = try run("list", "web", "-l").text.split(separator: "\n")
-    #expect(long.count == 3 && long[1].hasSuffix("(locked)") && long[2].hasSuffix("(managed)"), "\(long)")
+    #expect(long.count == 4 && long[2].hasSuffix("(locked)") && long[3].hasSuffix("(managed)"), "\(long)")
     let json = try run("list", "web", "--json", "--values").text
     #expect(json.contains(#"10.json:1""#), "\(json)")
     let all = try run("list", "web", "--all", "--plain").text

@@ -83,7 +83,8 @@ struct OutputTests {
   @Test("list -l and --values add columns")
   func longList() throws {
     let tool = try sample()
-    let lines = try tool.succeed("list", "app", "-l", "--values").split(separator: "\n").map {
+    // Below the names of the columns.
+    let lines = try tool.succeed("list", "app", "-l", "--values").split(separator: "\n").dropFirst().map {
       $0.split(separator: " ")
     }
     #expect(lines.map(\.first) == ["icon", "size", "theme"])
