@@ -244,7 +244,7 @@ public actor Fleet {
 
   /// The state of the fleet here, now and whenever it changes; a slow consumer gets the newest.
   ///
-  /// The stream ends once the store is no longer a member: after ``leave()``, or when a sync throws ``FleetError/removed``.
+  /// The stream ends once the store is no longer a member: after ``leave(evenAsLastAdmin:)``, or when a sync throws ``FleetError/removed``.
   ///
   /// - Throws: `CofferError`.
   public func states() throws -> AsyncStream<FleetStatus> {
