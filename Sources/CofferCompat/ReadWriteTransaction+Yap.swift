@@ -2,7 +2,9 @@ import Coffer
 import Dispatch
 
 extension ReadWriteTransaction {
-  /// Removes all keys of all collections, like removing them one by one: history keeps them. `Connection.erase()` does not.
+  /// Removes all keys of all collections, like removing them one by one: history keeps them.
+  ///
+  /// `Connection.erase()` leaves nothing of them.
   public borrowing func removeAllObjectsInAllCollections() throws {
     try session.removeAllInAllCollections()
   }
