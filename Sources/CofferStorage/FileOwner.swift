@@ -115,8 +115,8 @@ package struct FileOwner: Equatable, Sendable {
     return try body()
   }
 
-  /// The owner by whose hand root is given the file at `path`: the first user other than root to whom a folder, a link or
-  /// the file belongs on the way to it, since that user decides what is there.
+  /// The owner by whose hand root is given the file at `path`: the first user other than root to whom a folder or a link
+  /// on the way to it belongs, or the file in a folder that others may write, since that user decides what is there.
   ///
   /// For other users, and if all of it is root's, this process.
   package init(ofHandAt path: String) {
@@ -125,10 +125,12 @@ package struct FileOwner: Equatable, Sendable {
 
   /// nil if all of it is root's, or something is missing.
   private static func hand(at path: String) -> FileOwner? {
-    var place = path.utf8.first == UInt8(ascii: "/") ? "" : currentFolder
-    var rest = path.split(separator: "/").map(String.init)
+    let whole = path.utf8.first == UInt8(ascii: "/") ? path : "\(currentFolder)/\(path)"
+    var place = ""
+    var rest = whole.split(separator: "/").map(String.init)
     // https://man7.org/linux/man-pages/man7/path_resolution.7.html: the kernel follows at most 40 links, too.
     var linkCount = 0
+    var isShared = false
     while !rest.isEmpty {
       let name = rest.removeFirst()
       if name == "." { continue }
@@ -140,8 +142,14 @@ package struct FileOwner: Equatable, Sendable {
       place += "/" + name
       var status = stat()
       guard lstat(place, &status) == 0 else { return nil }
-      if status.st_uid != 0 { return FileOwner(user: status.st_uid, group: status.st_gid, isShared: false) }
-      guard status.st_mode & S_IFMT == S_IFLNK else { continue }
+      let kind = status.st_mode & S_IFMT
+      // Its owner cannot put another file in the place of one in a folder of root.
+      let isFixed = kind != S_IFLNK && kind != S_IFDIR && !isShared
+      if status.st_uid != 0, !isFixed {
+        return FileOwner(user: status.st_uid, group: status.st_gid, isShared: false)
+      }
+      if kind == S_IFDIR { isShared = status.st_mode & 0o022 != 0 }
+      guard kind == S_IFLNK else { continue }
       linkCount += 1
       guard linkCount <= 40, let target = Self.target(ofLink: place) else { return nil }
       place = target.utf8.first == UInt8(ascii: "/") ? "" : FilePath.folder(above: place)

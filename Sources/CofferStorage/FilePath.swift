@@ -32,6 +32,20 @@ package enum FilePath {
     return parent == "/" ? "/\(name)" : "\(parent)/\(name)"
   }
 
+  /// Whether a folder on the way to `path` is named by a symbolic link.
+  ///
+  /// False for a relative path, which leads elsewhere once the program has another working folder.
+  package static func goesThroughLink(_ path: String) -> Bool {
+    guard path.utf8.first == UInt8(ascii: "/") else { return false }
+    var place = folder(above: path)
+    while place != "/" {
+      var status = stat()
+      if lstat(place, &status) == 0, status.st_mode & S_IFMT == S_IFLNK { return true }
+      place = folder(above: place)
+    }
+    return false
+  }
+
   /// Creates the missing folders above `path` with mode 0700, and the innermost one for the group that will share its
   /// contents.
   static func makeFolder(above path: String, _ owner: FileOwner) throws -> String {

@@ -292,11 +292,9 @@ extension Store {
   private static func openOnce(
     at path: String, key: KeySource, isReadOnly: Bool, vfs: EncryptingVFS
   ) throws -> Store {
-    // A relative path may lead elsewhere once the program has another working folder.
-    let isAbsolute = path.utf8.first == UInt8(ascii: "/")
     let name = path
     let (path, identity, owner) = try checkFile(at: path, isReadOnly: isReadOnly)
-    let givenPath = isAbsolute ? name : path
+    let givenPath = FilePath.goesThroughLink(name) ? name : path
     let file = try owner.acting { try EnvelopeFile(path: path, below: vfs.below, isReadOnly: isReadOnly) }
     // By the name, another file may have been opened than was checked.
     guard identity.isIdentity(ofFileAt: path) else { throw StorageError.replaced(path: path) }

@@ -180,8 +180,7 @@ public final class Database: Sendable {
     case .memory(let store): path = store.path
     }
     let vault = VaultKeys()
-    // A relative path may lead elsewhere once the program has another working folder.
-    self.givenPath = givenPath.flatMap { $0.utf8.first == UInt8(ascii: "/") ? $0 : nil } ?? path
+    self.givenPath = givenPath.flatMap { FilePath.goesThroughLink($0) ? $0 : nil } ?? path
     var witness: StoreWitness?
     if case .file(let store) = backing {
       witness = options.freshness.anchor(ofStoreAt: store.path, user: store.owner.user)

@@ -36,7 +36,7 @@ final class StoreWitness: Sendable {
   /// - Parameter record: The record, if there is one.
   func problem(_ record: [UInt8]?, _ store: Store) -> String? {
     if let problem = fileAnchor?.problem(ofStoreAt: path) { return problem }
-    guard let record, (try? store.read(witness: record)) == .unreadable else { return nil }
+    guard let record, case .unreadable? = try? store.read(witness: record) else { return nil }
     return "The record of the newest state cannot be read: an older copy of the store would not be noticed. The next "
       + "commit makes a new one."
   }

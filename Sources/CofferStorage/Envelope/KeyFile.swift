@@ -114,7 +114,7 @@ public enum KeyFile {
   package static func read(at path: String, within limit: Duration = KeySource.timeLimit) throws -> SecretBytes {
     let deadline = ContinuousClock.now + limit
     // Opening a named pipe would otherwise block until a writer opens it.
-    let descriptor = try FileOwner(ofHandAt: path).acting { open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else {
       let text = systemErrorText()
       throw isDangling(path)

@@ -35,7 +35,8 @@ struct StatusCommand: ParsableCommand {
         try VaultState(VaultAccess(vault: database.vault, session: session)), database.recordProblem
       )
     }
-    try StandardOutput.write(json ? self.json(status, counts, vault, problem) + "\n" : text(status, counts, vault, problem))
+    let output = json ? self.json(status, counts, vault, problem) + "\n" : text(status, counts, vault, problem)
+    try StandardOutput.write(output)
   }
 
   /// Whether commands open sealed collections without asking.

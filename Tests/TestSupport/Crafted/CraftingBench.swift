@@ -101,15 +101,17 @@ package final class CraftingBench: Sendable {
     try change { session in
       guard let record = try session.vaultRecord() else { return }
       let key = try record.open(.keyFile(vaultKeyFile))
+      let number = generation ?? Int64(record.generation)
       var changed = try VaultRecord(
-        id: record.id, generation: generation ?? Int64(record.generation), mac: record.mac,
-        sealedCollections: record.encodedSealedCollections, slots: record.encodedSlots)
+        id: record.id, generation: number, mac: record.mac, sealedCollections: record.encodedSealedCollections,
+        slots: record.encodedSlots, succession: [UInt8](repeating: number == 1 ? 0 : 1, count: record.succession.count))
       try body(&changed, key)
       try changed.setLabel("crafted", ofSlot: changed.slots[0].id, key: key)
       try session.connection.execute(
         """
         UPDATE vault SET generation = \(changed.generation), mac = x'\(HexText.text(changed.mac))',
-        sealed = x'\(HexText.text(changed.encodedSealedCollections))', slots = x'\(HexText.text(changed.encodedSlots))'
+        sealed = x'\(HexText.text(changed.encodedSealedCollections))', slots = x'\(HexText.text(changed.encodedSlots))',
+        succession = x'\(HexText.text(changed.succession))'
         """)
     }
   }
