@@ -181,12 +181,12 @@ import Testing
     let other = try PreparedSecret(
       .key(.random(count: 32)), owner: disk.storeID, comparedWith: disk.envelope.slots)
     let connection = try database.makeConnection()
-    _ = try connection.perform { try $0.changeEnvelope { try $0.addSlot(secret) } }
+    _ = try connection.perform { try $0.changeEnvelope({ try $0.addSlot(secret) }) { .slotAdded($0.id) } }
     #expect(throws: CofferError.busy) {
-      try connection.perform { try $0.changeEnvelope { try $0.addSlot(other) } }
+      try connection.perform { try $0.changeEnvelope({ try $0.addSlot(other) }) { .slotAdded($0.id) } }
     }
     #expect(throws: CofferError.busy) {
-      try connection.perform { try $0.changeEnvelope { try $0.replaceSlot(0, with: other) } }
+      try connection.perform { try $0.changeEnvelope({ try $0.replaceSlot(0, with: other) }) { .slotReplaced($0.id) } }
     }
   }
 
