@@ -83,7 +83,7 @@ import Testing
     try edit { $0[9] = 2 }
     try expectRefusal(12)
     // A flag that this version does not know, and a store id that the MAC does not cover any more.
-    try edit { $0[15] = 1 }
+    try edit { $0[15] = 2 }
     try expectRefusal(12)
     try edit { $0[45] ^= 1 }
     try expectRefusal(7)

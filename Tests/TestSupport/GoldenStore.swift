@@ -9,7 +9,8 @@ import Foundation
 package enum GoldenStore: String, CaseIterable, Sendable {
   /// Each kind of value, sealed values, history, expiry, and a log left open as by a crash: `StoreVector` as it was then.
   case log = "store-1"
-  /// A slot of each kind, declarations, an environment, the tables of fleets, and a collection that was erased; closed.
+  /// A slot of each kind, declarations, an environment, the tables of fleets, a collection that was erased, a replaced root key,
+  /// and a replaced key of the vault; closed.
   case closed
   /// An interrupted re-encryption, with the first page under the new key in the log.
   case rotating
@@ -72,6 +73,12 @@ package enum GoldenStore: String, CaseIterable, Sendable {
       })
     try connection.readWrite { try $0.erase(collection: "removed") }
     try joinFleet(connection)
+    try database.vault.rotate(newKeyFor: [.key(StoreVector.vaultKey)])
+    try database.rotate(newRootKeyFor: [
+      .key(StoreVector.key), .passphrase(Secret(StoreVector.passphrase).bytes),
+      .passphrase(Secret(otherPassphrase).bytes), .recoveryKey(Secret(recoveryKey).bytes),
+      .keyCommand("echo coffer-key-1:\(digits)"), .credential("credential"),
+    ])
     let contents = try StoreVector.contents(of: database, recoveryKey: recoveryKey)
     try database.close()
     let record = HexText.text(anchor.record ?? [])

@@ -94,7 +94,7 @@ package struct DeclarationTable {
   package func problems() throws -> [StorageError] {
     guard try isThere else { return [] }
     var problems: [StorageError] = []
-    func note(_ reason: String) { problems.append(.damaged(part: "declarations", reason: reason)) }
+    func note(_ reason: String) { problems.append(.damaged(part: "table of declarations", reason: reason)) }
     var first: DeclaredSetting?
     try connection.statement(
       """

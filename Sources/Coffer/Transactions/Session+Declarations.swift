@@ -11,7 +11,9 @@ extension Session {
     case .replaced(let new): object = new.object
     case .removed: object = nil
     }
-    guard let object, let declaration = try declarations.declaration(key, in: collection) else { return }
+    guard let object,
+      let declaration = try CofferError.translating({ try declarations.declaration(key, in: collection) })
+    else { return }
     let value = try core.value(object, key, in: collection)
     let isSealed = try storedCollection(collection)?.isSealed ?? false
     guard let reason = declaration.problem(of: value, showsValue: !isSealed) else { return }

@@ -25,7 +25,7 @@ enum SalvagedTable: String {
     case .collections: [[null], [text], [integer], [null, integer], [null, integer]]
     case .vault: [[null], [blob], [blob], [blob], [blob], [blob]]
     case .changes:
-      [[null], [blob], [integer], [integer], [null, text], [integer], [blob], [blob], [null, blob]]
+      [[null], [blob], [integer], [integer], [null, text], [integer], [blob], [null, text], [blob], [blob]]
     case .applications: [[text], [null, text], [blob]]
     case .declarations: [[text], [text], [text], [text]]
     }
@@ -55,14 +55,11 @@ enum SalvagedTable: String {
     }
   }
 
-  /// How many columns a complete row has: before the chain, rows of the change log had two fewer.
-  private var columnCounts: [Int] { self == .changes ? [shape.count, shape.count - 2] : [shape.count] }
-
   /// Whether a row could belong to this table; for a truncated row, whether what is left could.
   private func fits(_ record: Record) -> Bool {
     let columns = record.columns
     guard columns.count <= shape.count,
-      record.isWhole ? columnCounts.contains(columns.count) : columns.count >= leastColumnCount
+      record.isWhole ? columns.count == shape.count : columns.count >= leastColumnCount
     else { return false }
     return zip(columns, shape).allSatisfy { $1.contains(Column($0)) }
   }

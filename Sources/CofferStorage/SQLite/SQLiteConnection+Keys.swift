@@ -45,6 +45,8 @@ extension SQLiteConnection {
     return try file.withoutCheckpoints { () throws -> EpochDrop in
       if try store.logNeedsOldEpochs() { return .neededByLog }
       if try store.pagesNeedOldEpochs() { return .neededByPages }
+      // After a power cut, what the log held before it was truncated must not come back without a key.
+      try synchronizeLog()
       return .dropped(sequence: try changeEnvelope { $0.dropOldEpochs() }.sequence)
     } ?? .neededByLog
   }

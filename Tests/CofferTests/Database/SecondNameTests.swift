@@ -37,6 +37,12 @@ import Testing
       ])
   }
 
+  /// Lets a program close the store.
+  private func close(_ worker: RunningChild) throws {
+    try worker.input.close()
+    worker.end()
+  }
+
   /// Sets keys through one of two programs at a time, ends or kills them in between, and expects every acknowledged key.
   private func take(turns count: Int, _ starts: [() throws -> RunningChild]) throws {
     var random = SplitMix64(state: 8)
@@ -70,14 +76,14 @@ import Testing
         worker.kill()
         workers[index] = nil
       case 1:
-        _ = worker.end()
+        try close(worker)
         workers[index] = nil
       default: break
       }
     }
-    for worker in workers { _ = worker?.end() }
+    for worker in workers { try worker.map(close) }
     // Whichever name has the log; after that, both have none.
-    for start in starts + starts { _ = try start().end() }
+    for start in starts + starts { try close(start()) }
     let database = try store.open()
     let found = try database.makeConnection().read { Set(try $0.allKeys()) }
     #expect(acknowledged.subtracting(found).isEmpty)

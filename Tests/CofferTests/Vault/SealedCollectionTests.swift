@@ -236,7 +236,7 @@ import Testing
       try transaction.setHistoryLimits(HistoryLimits(), forCollection: "tokens")
       try transaction.removeAllObjects(inCollection: "tokens")
     }
-    #expect(try connection.read { try $0.historyLimits(forCollection: "tokens") } == nil)
+    #expect(try connection.read { try $0.historyLimits(forCollection: "tokens") } == HistoryLimits())
     try fixture.set("again")
     #expect(try fixture.storedItem()?.object.kind == .sealed)
     try connection.erase()
