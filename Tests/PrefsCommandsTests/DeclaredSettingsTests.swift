@@ -67,7 +67,7 @@ struct DeclaredSettingsTests {
     try expectRefused("set", "shop/http.port", "many", saying: "It is declared as int")
     try expectRefused("set", "shop/http.port", "--string", "80", saying: "of type int, not string")
     try expectRefused("set", "shop/theme", "blue", saying: "one of light, dark, not blue")
-    #expect(try tool.run("get", "shop/http.port").code == 3)
+    #expect(try !tool.run("list", "shop").text.contains("http.port"))
     try tool.succeed("set", "shop/http.port", "99999", "--force")
     #expect(try tool.succeed("get", "shop/http.port") == "99999\n")
     try tool.succeed("set", "shop/http.port", "many", "-f")
@@ -162,7 +162,7 @@ struct DeclaredSettingsTests {
     let file = try tool.write("in.json", #"{"shop": {"http.port": 0, "maintenance": true}}"#.utf8)
     try expectRefused("import", file, saying: port)
     try expectRefused("import", file, "--dry-run", saying: port)
-    #expect(try tool.run("get", "shop/maintenance").code == 3)
+    #expect(try !tool.run("list", "shop").text.contains("maintenance"))
     // All problems, in all collections, are reported together.
     let many = #"{"shop": {"http.port": 0, "theme": "dark", "ratio": "half"}, "vault": {"pin": 0}, "x": {"y": 1}}"#
     let run = try tool.run("import", "-", "--format", "json", input: many)
@@ -172,7 +172,7 @@ struct DeclaredSettingsTests {
     #expect(lines[1] == "shop/ratio must be of type double, not string.")
     #expect(lines[2] == "vault/pin must be 1 to 9999, not 0.")
     #expect(lines[3].contains("--force"))
-    #expect(try tool.run("list", "x").code == 3 && tool.run("get", "shop/theme").code == 3)
+    #expect(try tool.run("list", "x").code == 3 && !tool.run("list", "shop").text.contains("theme"))
     try tool.succeed("set", "shop/http.port", "65535")
     try expectRefused("increment", "shop/http.port", saying: port)
     try tool.succeed("set", "shop/sizes", "[1,2,3]")
@@ -203,7 +203,7 @@ struct DeclaredSettingsTests {
     let other = ["-d", tool.path("other.coffer")]
     try tool.succeed("export", "-o", file)
     let run = try tool.run(["import", file] + other, input: "".utf8)
-    #expect(run.code == 0 && run.text.contains("14 settings declared"), "\(run)")
+    #expect(run.code == 0 && run.message.contains("14 settings declared"), "\(run)")
     let schema = ["schema", "--format", "json"]
     #expect(try tool.run(schema + other, input: "".utf8).text == tool.run(schema, input: "".utf8).text)
     #expect(try tool.run(["set", "shop/http.port", "0"] + other, input: "".utf8).code == 8)

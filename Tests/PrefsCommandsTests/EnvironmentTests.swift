@@ -400,7 +400,7 @@ import Testing
     let versions = try tool.succeed("history", "web@dev/pin", "--plain").split(separator: "\n")
     #expect(versions.count == 2)
     try tool.succeed("env", "create", "web@dev")
-    try tool.succeed("restore", "web@dev/pin@\(versions[0].split(separator: "\t")[0])")
+    try tool.succeed("revert", "web@dev/pin@\(versions[0].split(separator: "\t")[0])")
     #expect(try tool.succeed("get", "web@dev/pin") == "2\n")
     try tool.succeed("set", "web@dev/pin", "3")
     #expect(try tool.succeed("history", "web@dev/pin", "--plain").split(separator: "\n").count == 3)

@@ -133,6 +133,8 @@ import Testing
       try session.connection.commit()
     }
     try database.close()
+    // It remembers a commit that is gone too early.
+    try FileManager.default.removeItem(atPath: tool.home.path + "/.local/state/coffer")
   }
 
   @Test("is shown from a key's history if the store no longer remembers the commit")

@@ -89,6 +89,7 @@ struct KeyReplaceTests {
   @Test("takes another key file, a passphrase, or a command, for any slot; others can be dropped")
   func elsewhere() throws {
     let new = tool.path("keys/new")
+    try FileManager.default.createDirectory(atPath: tool.path("keys"), withIntermediateDirectories: false)
     #expect(try replace("--new-key-file", new, "--label", "stick").code == 0)
     #expect(try get("--key-file", new) == 0)
     #expect(try get("--key-file", leaked) == 5)

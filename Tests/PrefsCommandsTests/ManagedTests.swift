@@ -134,7 +134,7 @@ import Testing
     #expect(doctor.code == 7)
     #expect(doctor.text.contains("\(file):2: \"locked\" is neither a dictionary"))
     #expect(doctor.text.contains("\(second): not JSON: a comma or } is missing, line 1, column 12"))
-    for arguments in [["get", "web/port"], ["set", "--int", "web/port", "1"], ["check"]] {
+    for arguments in [["get", "web/port"], ["set", "--int", "web/port", "1"], ["validate"]] {
       let stopped = try tool.run(arguments, input: [], environment: ["PREFS_MANAGED_DIR": tool.path("managed")])
       #expect(stopped.code == 8 && stopped.message.contains("\(file):2"), "\(arguments)")
     }

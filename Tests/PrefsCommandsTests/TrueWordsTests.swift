@@ -256,7 +256,7 @@ import Testing
     let cases: [([String], Int32)] = [
       (["exec", "--only", "none", "--", "true"], 125), (["exec", "--", tool.home.path], 126),
       (["exec", "--", "no-such-program"], 127), (["set", "web/port", "x"], 8),
-      (["increment", "web/port", "\(Int64.max)"], 8), (["unset", "web/none"], 3), (["find", "nowhere"], 3),
+      (["increment", "web/port", "\(UInt64.max)"], 8), (["unset", "web/none"], 3), (["find", "nowhere"], 3),
       (["rename", "web/port", "web/other"], 9), (["rename", "vault/k", "web/k", "--vault-key-file", key], 11),
       (["copy", "web", "vault", "--only", "port", "--vault-key-file", key], 0),
       (["copy", "vault", "web", "--vault-key-file", key], 11), (["list", "--due", "30d"], 16),

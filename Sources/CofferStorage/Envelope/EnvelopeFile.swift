@@ -142,9 +142,11 @@ final class EnvelopeFile: @unchecked Sendable {
     }
   }
 
+  /// A copy, without the log notice.
   private func bytes(ofCopy index: Int) throws -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: Layout.envelopeCopyByteCount)
     try read(into: &bytes, at: Int64(index * Layout.envelopeCopyByteCount))
+    bytes.replaceSubrange(LogNotice.range, with: [UInt8](repeating: 0, count: LogNotice.range.count))
     return bytes
   }
 

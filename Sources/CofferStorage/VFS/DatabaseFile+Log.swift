@@ -53,7 +53,7 @@ extension DatabaseFile {
 
   /// Clears the notice once the log is removed, which needs the exclusive lock on the file.
   func clearLogNotice() {
-    guard !context.isCreating, let notice = logNotice, notice.meaning(at: context.store.path) != .otherLog else {
+    guard !context.isCreating, let notice = logNotice, notice.meaning(at: context.store.path) == .thisLog else {
       return
     }
     // If that fails, the notice names a log that is missing, which is no error under this name.

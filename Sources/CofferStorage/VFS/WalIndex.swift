@@ -107,9 +107,11 @@ struct WalIndex {
 
   /// Whether the log's last frame, according to the index, is a commit with the size and the checksum named there.
   func isOfLastFrame(log: LogFile) -> Bool {
-    guard version == Self.knownVersion, Int(pageByteCount) == Layout.pageByteCount else { return false }
+    guard version == Self.knownVersion else { return false }
     log.lastMark = 0
+    // Without frames, a recovery leaves the size of a page at 0.
     guard frameCount > 0 else { return true }
+    guard Int(pageByteCount) == Layout.pageByteCount else { return false }
     guard let frame = log.frameHeader(frameCount) else { return false }
     log.lastMark = frame.mark
     return frame.salts == salts && frame.pageCount == pageCount && frame.checksum == checksum

@@ -54,7 +54,9 @@ struct VaultAccess {
     let prompt = try prompt()
     guard prompt.stands, Terminal.isThere else {
       let what = collection.map { "\(KeyReference.describe($0)) is sealed, and the vault is locked" }
-      let command = CommandHint.text("unlock")
+      // The store to unlock may be another one than that of the command.
+      let command =
+        session.options.store.map { "prefs unlock -d \(CommandHint.quoted($0))" } ?? CommandHint.text("unlock")
       throw Failure(
         .keyUnavailable,
         "\(what ?? "the vault is locked"): run `\(command)`, or name its key with --vault-key-file or PREFS_VAULT_KEY_FILE."

@@ -248,7 +248,7 @@ import Testing
     for wrong in ["", "[1]", "(1)", "text", #"{"a": null}"#, "{", "<plist/>", "\u{1}"] {
       try write(Data(wrong.utf8))
       let error = #expect(throws: CofferError.self) { try Preferences.Layer.forced(contentsOf: path) }
-      guard case .malformedSettings(path, _) = error else {
+      guard case .malformedSettings(let source, _) = error, source == path || source == "\(path):1" else {
         Issue.record("\(wrong): \(String(describing: error))")
         continue
       }

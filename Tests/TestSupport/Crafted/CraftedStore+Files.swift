@@ -66,8 +66,8 @@ extension CraftedStore {
         try bench.changeFile { file in
           for start in [0, Layout.envelopeCopyByteCount] {
             file[start + 47] ^= 1
-            let end = start + Layout.envelopeCopyByteCount - 32
-            file.replaceSubrange(end..<end + 32, with: try CraftingBench.digest(file[start..<end]))
+            let copy = start..<start + Layout.envelopeCopyByteCount
+            file.replaceSubrange(copy, with: try Envelope.checksummed(file[copy]))
           }
         }
       },

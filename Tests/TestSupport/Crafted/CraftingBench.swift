@@ -141,7 +141,7 @@ package final class CraftingBench: Sendable {
     let rootKey = try secret("root key")
     try changeFile { file in
       for start in copies.map({ $0 * Layout.envelopeCopyByteCount }) {
-        let whole = Array(file[start..<start + Layout.envelopeCopyByteCount - SHA256.byteCount])
+        let whole = Array(file[start..<start + Envelope.checkedByteCount])
         let key = try HKDF.deriveKey(
           from: rootKey, salt: Array(whole[24..<40]), info: Array("coffer v1 envelope MAC".utf8), count: 32)
         func mac(_ bytes: some Sequence<UInt8>) throws -> [UInt8] {
@@ -154,8 +154,7 @@ package final class CraftingBench: Sendable {
         try body(&bytes)
         bytes += try mac(bytes)
         bytes += [UInt8](repeating: 0, count: whole.count - bytes.count)
-        bytes += try Self.digest(bytes)
-        file.replaceSubrange(start..<start + Layout.envelopeCopyByteCount, with: bytes)
+        file.replaceSubrange(start..<start + Layout.envelopeCopyByteCount, with: try Envelope.checksummed(bytes))
       }
     }
   }
@@ -185,10 +184,6 @@ package final class CraftingBench: Sendable {
         file.replaceSubrange(page + 4088..<page + 4092, with: digits)
       }
     }
-  }
-
-  package static func digest(_ bytes: some Sequence<UInt8>) throws -> [UInt8] {
-    try Array(bytes).withUnsafeBytes(SHA256.digest)
   }
 
   /// Changes a page of the database file.

@@ -46,8 +46,8 @@ extension FaultPlan {
   func explains(_ error: CofferError) -> Bool {
     switch (kind, error) {
     case (.inputOutput, .inputOutput), (.diskFull, .diskFull), (.shortWrite, .diskFull): true
-    // As far as the program can see, the file ends there.
-    case (.shortRead, .inputOutput), (.shortRead, .damaged), (.shortRead, .notAStore): true
+    // As far as the program can see, the file ends there; a log that does not reach as far as its index must be recovered.
+    case (.shortRead, .inputOutput), (.shortRead, .damaged), (.shortRead, .notAStore), (.shortRead, .busy): true
     default: false
     }
   }
@@ -55,7 +55,7 @@ extension FaultPlan {
   func explains(_ error: StorageError) -> Bool {
     switch (kind, error) {
     case (.inputOutput, .inputOutput), (.diskFull, .diskFull), (.shortWrite, .diskFull): true
-    case (.shortRead, .inputOutput), (.shortRead, .damaged), (.shortRead, .notAStore): true
+    case (.shortRead, .inputOutput), (.shortRead, .damaged), (.shortRead, .notAStore), (.shortRead, .busy): true
     default: false
     }
   }
