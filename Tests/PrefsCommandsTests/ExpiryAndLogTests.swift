@@ -147,8 +147,10 @@ import Testing
     let remembered = try tool.succeed("log", "kept/k")
     try forgetCommits()
     let told = try tool.succeed("log", "kept/k")
-    #expect(told == remembered)
+    // What a commit did besides changing keys is only in the log.
+    #expect(told == remembered.split(separator: "\n").filter { !$0.contains("history on") }.map { $0 + "\n" }.joined())
     #expect(told.split(separator: "\n").count == 4)
-    #expect(try tool.succeed("log").isEmpty)
+    let whole = try tool.succeed("log")
+    #expect(whole.isEmpty, "\(whole)")
   }
 }

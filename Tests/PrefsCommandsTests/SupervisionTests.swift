@@ -119,30 +119,5 @@ import Testing
       terminal.type("\u{3}")
       #expect(try Tool.exitCode(of: child) == 128 + SIGINT)
     }
-
-    @Test("A key that stops the program stops prefs, too, and a shell continues both")
-    func stopped() throws {
-      let terminal = try PseudoTerminal()
-      // Job control: the shell says that the job has stopped, and waits until the terminal is its own again.
-      let script = """
-        set -m
-        '\(Tool.executable)' exec --watch -c web -- sh -c 'echo started; while read line; do echo got $line; done'
-        echo stopped
-        fg >/dev/null
-        echo over
-        """
-      let child = try tool.spawn(
-        ["-c", script],
-        files: [(0, terminal.path, O_RDWR), (1, terminal.path, O_RDWR), (2, "/dev/null", O_WRONLY)],
-        program: "/bin/bash")
-      try terminal.expect("started")
-      terminal.type("\u{1a}")
-      try terminal.expect("stopped")
-      terminal.type("again\n")
-      try terminal.expect("got again")
-      terminal.type("\u{4}")
-      try terminal.expect("over")
-      #expect(try Tool.exitCode(of: child) == 0)
-    }
   #endif
 }

@@ -42,12 +42,13 @@ import Testing
   func forms() throws {
     try tool.succeed("rename", "a/one", "b/t\two")
     try tool.succeed("unset", "--all", "-f", "-c", "b")
-    // What was in a collection that is gone is not remembered.
     let json = try Watch(tool, "--since", "1", "--json")
     #expect(
-      try json.output.lines(3).map(Self.withoutAuthor) == [
+      try json.output.lines(4).map(Self.withoutAuthor) == [
         #"{"sequence":2,"change":"inserted","collection":"a","key":"one"}"#,
-        #"{"sequence":3,"change":"removed","collection":"a","key":"one"}"#, #"{"sequence":4,"change":"everything"}"#,
+        #"{"sequence":3,"change":"removed","collection":"a","key":"one"}"#,
+        #"{"sequence":3,"change":"inserted","collection":"b","key":"t\two"}"#,
+        #"{"sequence":4,"change":"cleared","collection":"b"}"#,
       ])
     try tool.succeed("set", "c/x", "y")
     try tool.succeed("unset", "--all", "-f", "-c", "c")

@@ -121,7 +121,7 @@ package struct Items {
     let statement = try connection.statement(
       """
       SELECT key, type, length(data), version, modified, expires, due, name FROM items JOIN collections ON id = collection
-      WHERE due < ? AND (expires IS NULL OR expires > ?) AND flags & ~3 = 0 ORDER BY due, name, key
+      WHERE due < ? AND (expires IS NULL OR expires > ?) AND flags & ~7 = 0 ORDER BY due, name, key
       """)
     statement.bind(date, at: 1)
     statement.bind(time, at: 2)

@@ -46,6 +46,11 @@ extension Session {
     try reading { try collections.namesInUse(at: transaction.time) }
   }
 
+  /// The names of all collections, even empty and unreadable ones; reads no item.
+  package func namesOfAllCollections() throws -> [String] {
+    try reading { try collections.names().values.sorted() }
+  }
+
   /// - Parameter collection: nil for all collections.
   package func count(in collection: String?) throws -> Int {
     try reading {

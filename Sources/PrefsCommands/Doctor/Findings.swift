@@ -40,7 +40,7 @@ package struct Findings {
 
   /// What is wrong with the administrator's files in `/etc/coffer`.
   private static func managedProblems(_ database: Database) throws -> [String] {
-    let collections = try database.makeConnection().read { try $0.allCollections() }
+    let collections = try database.makeConnection().read { try $0.session.namesOfAllCollections() }
     let applications = collections.map { CollectionEnvironment(collection: $0)?.parent ?? $0 }
     return ManagedSettings.problems(ofApplications: applications).map(\.description)
   }

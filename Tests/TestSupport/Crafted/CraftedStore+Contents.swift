@@ -116,7 +116,9 @@ extension CraftedStore {
   // MARK: The change log
 
   static let changes: [CraftedStore] = joined(
-    ends("UPDATE changes SET sequence = # WHERE sequence = (SELECT max(sequence) FROM changes)", finding: "change log"),
+    ends(
+      "UPDATE OR REPLACE changes SET sequence = # WHERE sequence = (SELECT max(sequence) FROM changes)",
+      finding: "change log"),
     ["total", "time", "writer"].flatMap { ends("UPDATE changes SET \($0) = #", finding: "change log") },
     [
       "UPDATE changes SET keys = x'00ffffffffffffffffff010001'",

@@ -94,7 +94,8 @@ extension CraftedStore {
         try bench.changeEnvelope { $0[$0.slot(2) + 2] = 77 }
       },
       CraftedStore("an epoch that does not open", finding: "epoch") { bench in
-        try bench.changeEnvelope { $0[$0.count - 1] ^= 1 }
+        // Before the succession.
+        try bench.changeEnvelope { $0[$0.count - 105] ^= 1 }
       },
       CraftedStore("an epoch of the last number", finding: "epoch") { bench in
         try bench.changeEpoch(number: .max)

@@ -215,7 +215,10 @@ package final class CraftingBench: Sendable {
     let database = try open()
     // The last connection that closes removes the log.
     let connection = try database.makeConnection()
-    try connection.readWrite { try $0.setObject("in the log", forKey: "k2", inCollection: "c") }
+    // The second one says that the first was synced.
+    for text in ["in the log first", "in the log"] {
+      try connection.readWrite { try $0.setObject(text, forKey: "k2", inCollection: "c") }
+    }
     // Without SQLite's locks on the files: a copy is opened later.
     var files: [String: Data] = [:]
     for suffix in ["", "-wal"] { files[suffix] = try Data(contentsOf: URL(fileURLWithPath: path + suffix)) }
