@@ -75,7 +75,10 @@ package enum CommandArguments {
 
   /// The arguments with the options before the name of a subcommand, if any, behind it: subcommands alone take them.
   package static func movingOptions(_ arguments: [String], behindCommandOf root: any ParsableCommand.Type) -> [String] {
-    guard let first = indexOfFirstWord(in: arguments) else { return arguments }
+    // A completion script names the command after its request.
+    guard arguments.first != PrefsTool.completionRequest, let first = indexOfFirstWord(in: arguments) else {
+      return arguments
+    }
     var (command, index) = (root, first)
     while index < arguments.endIndex,
       let next = command.configuration.subcommands.first(where: { names($0, arguments[index]) })

@@ -49,7 +49,7 @@ public enum PrefsTool {
   }
 
   /// The argument with which completion scripts call the tool.
-  private static let completionRequest = "---completion"
+  static let completionRequest = "---completion"
 
   private static func run() -> Int32 {
     do {

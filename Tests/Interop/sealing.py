@@ -99,6 +99,8 @@ class NewStore:
         copy = reader.Envelope.MAGIC + struct.pack(">HHIQ", self.version, self.suite, self.flags, self.sequence)
         copy += self.store_id + struct.pack(">QIHBB", NOW, self.page_size, self.reserved, len(slots), len(epochs))
         copy += b"".join(struct.pack(">H", len(record)) + record for record in slots + epochs)
+        # Its root key was never replaced: no succession, and no former witness key.
+        copy += bytes(32 + 72)
         key = reader.hkdf(self.root_key, self.store_id, "coffer v1 envelope MAC")
         copy += hmac.new(key, copy, "sha256").digest() + self.padding
         return with_checksum(copy.ljust(reader.Envelope.CHECKED, b"\0"))

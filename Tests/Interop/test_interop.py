@@ -398,12 +398,22 @@ class AReaderThatKnowsOnlyTheSpecification(InteropTestCase):
                 ("UPDATE changes SET author = 'x' WHERE sequence = 3", "commit 3, or what was before it, was changed"),
                 ("UPDATE changes SET digest = x'00' WHERE sequence = 3", "commit 3, or what was before it, was changed"),
                 ("UPDATE changes SET action = 'x' WHERE sequence = 3", "commit 3, or what was before it, was changed"),
-                ("UPDATE changes SET keys = x'00010200' WHERE sequence = 3",
-                 "keys were taken out of commit 3, and nothing erased collection 1"),
             ):
                 plain.execute(attack)
                 self.assertEqual(reader.log_problems(plain), [problem])
                 plain.rollback()
+            rows = plain.execute("SELECT sequence, keys FROM changes WHERE sequence > 3 ORDER BY sequence").fetchall()
+            for sequence, keys in rows:
+                first, parts = reader.split_changed_keys(keys)
+                if len(parts) == 1 and parts[0][2] != b"\0":
+                    break
+            collection, form, _ = parts[0]
+            emptied = bytes([first]) + sealing.varint(collection) + bytes([form | 2, 0])
+            plain.execute("UPDATE changes SET keys = ? WHERE sequence = ?", (emptied, sequence))
+            self.assertEqual(
+                reader.log_problems(plain),
+                [f"keys were taken out of commit {sequence}, and nothing erased collection {collection}"])
+            plain.rollback()
 
     def test_finds_in_the_change_log_how_everything_came_about(self) -> None:
         there: dict = {}  # the versions of the keys of each collection: the last commit that changed them
@@ -1089,7 +1099,7 @@ class AStoreMadeFromTheSpecification(InteropTestCase):
 
     def test_is_refused_with_what_is_not_known_in_either_copy(self) -> None:
         unknown = [
-            {"version": 2}, {"flags": 1}, {"flags": 1 << 31}, {"suite": 2},
+            {"version": 2}, {"flags": 2}, {"flags": 1 << 31}, {"suite": 2},
             {"slots": [sealing.NewSlot(self.KEY), sealing.NewSlot(self.KEY, 1, kind=6)]},
             {"slots": [sealing.NewSlot(self.KEY), passphrase_slot(b"s", 1, 4, (1, 2, 3))]},
         ]
@@ -1140,7 +1150,7 @@ class AStoreMadeFromTheSpecification(InteropTestCase):
         self.assertEqual(place.store.read_bytes()[:16_384], first * 2)
 
     def test_keeps_a_collection_shut_whose_flags_are_not_known(self) -> None:
-        for flags in (4, 1 << 40, -(1 << 63)):
+        for flags in (8, 1 << 40, -(1 << 63)):
             place, new = self.make()
             mark = "UPDATE collections SET flags = flags | ? WHERE name = 'samples'", (flags,)
             place.write(place.store, new.envelope() + new.pages(self.plain(new, [mark])))
