@@ -46,6 +46,7 @@ extension Database {
       try prepare(replacement, of: path, key: key, options: unwatched, vfs: vfs, confirm)
       let earlier = try place(replacement, at: path, key: key, force: force, options, unwatched, vfs)
       let database = try open(at: path, key: key, options: options, vfs: vfs)
+      database.noteRestore()
       Store.announce(path)
       try database.close()
       // What could not be checkpointed while a program had its snapshot.
@@ -53,6 +54,16 @@ extension Database {
         try? open(at: earlier, key: key, options: unwatched, vfs: vfs).close()
       }
       return earlier
+    }
+  }
+
+  /// Says in the log that the store was restored, which it was even if that cannot be written.
+  private func noteRestore() {
+    guard !options.isReadOnly else { return }
+    do {
+      try write { $0.note(.restored) }
+    } catch {
+      options.logger.warning("\(path): the restore is not in the log. \(error)")
     }
   }
 
