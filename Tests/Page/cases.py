@@ -77,5 +77,7 @@ class PageCase(unittest.TestCase):
         """What the store has, as text; None where it has nothing."""
         import subprocess
         run = subprocess.run(
-            [os.path.join(BINARIES, "prefs"), "get", key], env=self.store.environment, capture_output=True, text=True)
-        return run.stdout.rstrip("\n") if run.returncode == 0 else None
+            [os.path.join(BINARIES, "prefs"), "get", "--show-origin", key], env=self.store.environment, capture_output=True,
+            text=True)
+        origin, _, text = run.stdout.partition("\t")
+        return text.rstrip("\n") if run.returncode == 0 and origin == "store" else None
