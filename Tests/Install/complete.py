@@ -150,6 +150,8 @@ def main():
         json.dump(settings, file)
     prefs("import", "-q", "-c", "0dd", os.path.join(home, "odd.json"))
     for name in RUN + ODD:
+        if "@" in name:
+            prefs("env", "create", "-q", name)
         prefs("set", "-q", "-c", name, "key", "1")
     prefs("set", "-q", "web/host", "a")
     prefs("env", "create", "-q", "web@staging")
