@@ -134,6 +134,7 @@ public final class Database: Sendable {
     var connections: [WeakConnection] = []
     /// What recovery dropped from the log.
     var logProblem: String?
+    /// What recovery left out because it was not synced before a power cut.
     var logNote: String?
     /// What was wrong with the record of the newest state.
     var recordProblem: String?

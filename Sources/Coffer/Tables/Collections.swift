@@ -133,18 +133,19 @@ package struct Collections {
   }
 
   func setSealed(_ isSealed: Bool, _ id: Int64) throws {
-    let statement = try connection.statement(
-      "UPDATE collections SET flags = iif(?2, flags | 1, flags & ~1) WHERE id = ?1")
-    statement.bind(id, at: 1)
-    statement.bind(isSealed ? 1 : 0, at: 2)
-    try statement.run()
+    try set(StoredCollection.Flags.isSealed, to: isSealed, id)
   }
 
   func setRemoved(_ isRemoved: Bool, _ id: Int64) throws {
+    try set(StoredCollection.Flags.isRemoved, to: isRemoved, id)
+  }
+
+  private func set(_ flag: Int64, to isSet: Bool, _ id: Int64) throws {
     let statement = try connection.statement(
-      "UPDATE collections SET flags = iif(?2, flags | 4, flags & ~4) WHERE id = ?1")
+      "UPDATE collections SET flags = iif(?2, flags | ?3, flags & ~?3) WHERE id = ?1")
     statement.bind(id, at: 1)
-    statement.bind(isRemoved ? 1 : 0, at: 2)
+    statement.bind(isSet ? 1 : 0, at: 2)
+    statement.bind(flag, at: 3)
     try statement.run()
   }
 

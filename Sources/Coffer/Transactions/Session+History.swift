@@ -60,10 +60,9 @@ extension Session {
   /// - Parameter limits: nil to keep no history from now on; what exists stays.
   func setHistoryLimits(_ limits: HistoryLimits?, of collection: String) throws {
     try changingTogether {
-      // A collection that does not exist keeps no history anyway.
-      guard try limits != nil || storedCollection(collection) != nil else { return }
-      var stored = try makeCollection(collection)
-      guard stored.history != limits else { return }
+      // Turning it off makes no collection, and does not bring a removed environment back.
+      let present = try limits == nil ? storedCollection(collection) : makeCollection(collection)
+      guard var stored = present, stored.history != limits else { return }
       stored.history = limits
       try collections.setHistoryLimits(limits, stored.id)
       if let limits { try history.drop(in: stored.id, beyond: limits, time: transaction.time) }

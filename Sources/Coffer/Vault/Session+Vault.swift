@@ -165,11 +165,6 @@ extension Session {
         // Earlier values were kept as plaintext.
         try setHistoryLimits(nil, of: collection)
         try eraseHistory(of: collection)
-        // That brings a removed environment back.
-        if present?.isRemoved ?? false {
-          try collections.setRemoved(true, stored.id)
-          knownCollections[collection] = nil
-        }
       }
       // If the two disagreed, the row was tampered with, and values may be sealed or plaintext.
       try rewriteValues(of: collection, stored.id, isSealed: wasSealed ? true : nil) { value, part, key in
