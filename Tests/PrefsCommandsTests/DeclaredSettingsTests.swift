@@ -295,6 +295,47 @@ struct DeclaredSettingsTests {
     #expect(try other.succeed("schema", "print", "--format", "json") == json)
   }
 
+  @Test("schema infer prints declarations for what is set, which accept it once they are loaded, and no values")
+  func schemaInference() throws {
+    let other = try Tool()
+    let values: [(key: String, option: String, text: String, type: String)] = [
+      ("flag", "--bool", "true", "bool"), ("port", "--int", "8080", "int"),
+      ("big", "--int", "18446744073709551615", "int"),
+      ("ratio", "--double", "0.5", "double"), ("name", "--string", "hidden", "string"),
+      ("key", "--hex", "00ff", "data"),
+      ("since", "--date", "2026-01-31", "date"), ("home", "--url", "https://example.org/", "url"),
+      ("id", "--uuid", "6F9619FF-8B86-D011-B42D-00C04FC964FF", "uuid"), ("sizes", "--array", "[1,2]", "array<int>"),
+      ("mixed", "--array", "[1,2.5]", "array<double>"), ("exact", "--array", "[9007199254740993,0.5]", "array"),
+      ("odd", "--array", #"[1,"a",null]"#, "array"), ("none", "--array", "[]", "array"),
+      ("rows", "--array", #"[{"a":1},{"b":2}]"#, "array<dict<int>>"),
+      ("deep", "--array", "[[[[[[[[[[1]]]]]]]]]]", "array"),
+    ]
+    for value in values { try other.succeed("set", value.option, "shop/\(value.key)", value.text) }
+    try other.succeed("set", "--secret", "shop/token", "-", input: "hidden")
+    try other.succeed("env", "create", "shop@dev")
+    try other.succeed("set", "--double", "shop@dev/port", "1.5")
+    try other.succeed("set", "--int", "--collection", "", "top", "1")
+
+    let text = try other.succeed("schema", "infer")
+    let entries = try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [[String: Any]])
+    var types = Dictionary(uniqueKeysWithValues: values.map { ("shop/\($0.key)", $0.type) })
+    types.merge(["shop/token": "secret", "shop/port": "double", "/top": "int"]) { $1 }
+    let found = entries.map { entry in
+      ("\(entry["collection"] as? String ?? "")/\(entry["name"] as? String ?? "")", entry["type"] as? String ?? "")
+    }
+    #expect(Dictionary(uniqueKeysWithValues: found) == types)
+    #expect(!text.contains("hidden"))
+    #expect(try other.succeed("schema", "infer", "-c", "shop").contains("port"))
+    #expect(try !other.succeed("schema", "infer", "-c", "shop").contains("top"))
+    #expect(try other.run("schema", "infer", "-c", "shpo").code == 3)
+
+    try other.succeed("schema", "load", other.write("inferred.json", text.utf8), "--application", "org.example.shop")
+    try other.succeed("validate")
+    let again = try other.run("schema", "infer")
+    #expect(again.text == "[]\n")
+    #expect(again.message == "prefs: every value that is set is declared.\n")
+  }
+
   @Test("A file with invalid declarations, or in conflict with another application, changes nothing")
   func refusedSchema() throws {
     let before = try tool.succeed("schema", "--format", "json")

@@ -4,7 +4,7 @@ import ArgumentParser
 struct SchemaCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "schema",
-    abstract: "Print the declared settings, or load declarations.",
-    subcommands: [SchemaPrintCommand.self, SchemaLoadCommand.self],
+    abstract: "Print the declared settings, infer declarations from values, or load them.",
+    subcommands: [SchemaPrintCommand.self, SchemaInferCommand.self, SchemaLoadCommand.self],
     defaultSubcommand: SchemaPrintCommand.self)
 }
