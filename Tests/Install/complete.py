@@ -116,6 +116,10 @@ def test(shell, root, home, folder, environment):
         expect(session, shell, "prefs set -c 8typed mode \\$\t", ["set", "-c", "8typed", "mode", "$(touch ran-20)"])
         expect(session, shell, "prefs key remove lap\t", ["key", "remove", "lap$(touch ran-21)"])
         expect(session, shell, "prefs import fi\t", ["import", "file"])
+        expect(session, shell, "prefs help rest\t", ["help", "restore-store"])
+        expect(session, shell, "prefs help fl\t", ["help", "fleet"])
+        expect(session, shell, "prefs key rep\t", ["key", "replace"])
+        expect(session, shell, "prefs fleet jo\t", ["fleet", "join"])
     finally:
         session.close()
 

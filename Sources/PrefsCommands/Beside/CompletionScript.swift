@@ -7,6 +7,7 @@ import ArgumentParser
 struct CompletionScript {
   private let shell: CompletionShell
   private var lines: [String]
+  private var programs: [String] = []
 
   init(_ text: String, for shell: CompletionShell) {
     self.shell = shell
@@ -15,7 +16,7 @@ struct CompletionScript {
 
   /// The script.
   var text: String {
-    let text = lines.joined(separator: "\n")
+    let text = offeringHelpTopics(lines.joined(separator: "\n"))
     switch shell {
     case .bash: return BashNames.added(to: text)
     // Without it, zsh would leave an exclamation mark without a backslash, which stands for the history.
@@ -24,12 +25,30 @@ struct CompletionScript {
     }
   }
 
+  /// Offers the commands behind `help`, where a generated script offers nothing.
+  private func offeringHelpTopics(_ text: String) -> String {
+    let names = (PrefsCommand.commandNames.sorted() + programs + ["options"]).joined(separator: " ")
+    guard shell != .fish else {
+      let condition = "__prefs_should_offer_completions_for_positional \"prefs help\" -eq 1"
+      return "\(text)\ncomplete -c 'prefs' -n '\(condition)' -fa '\(names)'"
+    }
+    guard let help = text.firstRange(of: "_prefs_help() {") else { return text }
+    let flags = "__prefs_offer_flags_options -1"
+    let (generated, offering) =
+      shell == .zsh
+      ? ("'*:subcommands:'", "'1:command:(\(names))'")
+      : (flags, flags + "\n    [[ \"${positional_number}\" -ne 1 ]] || __prefs_add_completions -W '\(names)'")
+    let rest = text[help.upperBound...].replacing(generated, with: offering, maxReplacements: 1)
+    return String(text[..<help.upperBound] + rest)
+  }
+
   // MARK: - Adding
 
   /// Offers a program, and completes the words after its name.
   ///
   /// - Parameter script: The program's own; if nil, or another program's, only the name is offered.
   mutating func add(_ program: String, _ script: CompletionScript?) {
+    programs.append(program)
     let commands = script?.commands(of: program) ?? []
     let description = commands.isEmpty ? nil : script?.offer(of: program).flatMap { script?.lines[$0] }
     offer(program, description)
