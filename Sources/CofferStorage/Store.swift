@@ -81,7 +81,12 @@ package final class Store: Sendable {
 
   /// The copies of the envelope, 0 and 1, that currently differ from the newest one in the file: damaged or outdated.
   package func damagedEnvelopeCopies() throws -> [Int] {
-    try state.withLock { _ in try file.read().damagedCopies }
+    try state.withLock { state in
+      let contents = try file.read()
+      // Of a store that is salvaged with the older copy, the newer one is of no use.
+      let isOlder = state.envelope.sequence == contents.outdated?.sequence
+      return isOlder ? [0, 1].filter { !contents.outdatedCopies.contains($0) } : contents.damagedCopies
+    }
   }
 
   /// Those of them that are whole, and older than the other one.
@@ -273,6 +278,28 @@ extension Store {
       if store.envelope.isPlaced { try store.settle() }
       return store
     }
+  }
+
+  /// Opens a store for reading what is left in it: with the older copy of the envelope if the key does not open the newer
+  /// one, which need not have been written with a key.
+  package static func openForSalvage(at path: String, key: KeySource) throws -> Store {
+    do {
+      return try open(at: path, key: key, isReadOnly: true)
+    } catch {
+      guard let store = try? openOutdated(at: path, key: key) else { throw error }
+      return store
+    }
+  }
+
+  /// - Returns: A store that no other opening gets.
+  private static func openOutdated(at path: String, key: KeySource) throws -> Store? {
+    let (path, identity, owner) = try checkFile(at: path, isReadOnly: true)
+    let vfs = EncryptingVFS.standard
+    let file = try owner.acting { try EnvelopeFile(path: path, below: vfs.below, isReadOnly: true) }
+    guard let envelope = try file.read().outdated else { return nil }
+    return try Store(
+      path: path, givenPath: path, owner: owner, vfs: vfs, file: file, envelope: envelope,
+      rootKey: try envelope.open(key), source: nil, identity: identity, isReadOnly: true, needsRepair: false)
   }
 
   /// How often to start over with a store that is replaced meanwhile.

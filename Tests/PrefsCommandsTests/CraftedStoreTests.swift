@@ -117,6 +117,10 @@ private struct Verdict {
   var isFailure: Bool {
     guard code != command.code else { return false }
     if command.words.first == "diff" { return code == 2 }
+    // Whether or not its log is damaged, a store that was copied with a log is no backup.
+    if text.contains("has a log beside it") { return false }
+    // A command that was renamed would test nothing.
+    if text.contains("there is no command") { return true }
     let ofValues: [PrefsCommands.ExitStatus] = [.success, .usage, .notFound, .format, .refused, .due]
     return !ofValues.map(\.rawValue).contains(code)
   }

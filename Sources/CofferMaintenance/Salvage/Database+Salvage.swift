@@ -16,7 +16,10 @@ extension Database {
   /// and its number.
   ///
   /// The new store has its own id and its own internal keys, even if the same key opens it. It appears whole and
-  /// durable, or not at all.
+  /// durable, or not at all. It begins a new change log.
+  ///
+  /// Of the envelope's copies, the newer one that `key` opens is used. An older one may open pages with a key whose slot was
+  /// removed since.
   ///
   /// - Parameter progress: Called with the fraction done, from 0 to 1; an error it throws ends the salvage and leaves
   ///   no store.
@@ -31,7 +34,7 @@ extension Database {
         var report = SalvageReport()
         // Refuses an existing file before anything is read.
         try Store.create(at: newPath, key: newKey) { connection, newStore in
-          let store = try Store.open(at: path, key: key, isReadOnly: true)
+          let store = try Store.openForSalvage(at: path, key: key)
           report.damagedEnvelopeCopies = try store.damagedEnvelopeCopies()
           let pages = try PageReader(store)
           try Schema.check(pages)
@@ -51,6 +54,7 @@ extension Database {
 extension SalvageReport {
   fileprivate mutating func add(_ pages: PageReader) {
     pageCount = pages.pageCount
+    isPageCountKnown = pages.isPageCountKnown
     logFrameCount = pages.log.committedFrameCount
     lostLogFrameCount = pages.log.lostFrameCount
   }

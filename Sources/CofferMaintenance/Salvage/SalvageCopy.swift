@@ -23,6 +23,9 @@ final class SalvageCopy {
     let reason: String
   }
 
+  /// The numbers of commits after which there can be another one.
+  private static let numbers = 0..<ChangeLog.maximumNumber
+
   private static let cutOff = "a page of its value is damaged"
 
   init(_ connection: SQLiteConnection) {
@@ -37,6 +40,7 @@ final class SalvageCopy {
       report.damagedPages = tables.damagedPages.map(SalvageReport.DamagedPages.init)
       report.renamedCollections = try nameCollections()
       try declareSealed()
+      try loseSealedWithoutVault()
       try addLostItems(to: &report)
       try count(into: &report)
       // Starts above all old versions, so that none is reused.
@@ -79,6 +83,9 @@ final class SalvageCopy {
     guard SalvagedBytes(type: type, bytes: data).isReadable else {
       return lose(place, .item, "its value does not decode")
     }
+    if !SalvagedBytes(type: type, bytes: data).isKnown {
+      lose(place, .item, "its value is of a kind that this version cannot read, and was copied as it is")
+    }
     var metadata = columns[8].blob
     if let bytes = metadata, !SalvagedBytes(tagged: bytes).isReadable {
       lose(place, .metadata, "it does not decode")
@@ -100,7 +107,7 @@ final class SalvageCopy {
   private func takeHistoricItem(_ columns: [RecordColumn], isWhole: Bool) throws {
     let place = try place(columns)
     guard let type = columns[6].integer, let ended = columns[4].integer,
-      (place.version...ChangeLog.maximumNumber).contains(ended)
+      ended >= place.version, Self.numbers.contains(ended)
     else { throw MalformedRow() }
     lastSequence = max(lastSequence, ended)
     guard isWhole, let data = columns[11].blob else { return lose(place, .earlierValue, Self.cutOff) }
@@ -158,7 +165,7 @@ final class SalvageCopy {
   }
 
   private func takeCommit(_ columns: [RecordColumn], sequence: Int64?) throws {
-    guard let sequence, (0...ChangeLog.maximumNumber).contains(sequence),
+    guard let sequence, Self.numbers.contains(sequence),
       let changes = columns[9].blob.flatMap(ChangeSet.init(packed:))
     else { throw MalformedRow() }
     lastSequence = max(lastSequence, sequence)
@@ -207,7 +214,7 @@ final class SalvageCopy {
   /// The item that a row of `items` or `history` belongs to.
   private func place(_ columns: [RecordColumn]) throws -> Place {
     guard let collection = columns[0].integer, collection > 0, let key = columns[1].text,
-      let version = columns[2].integer, (1...ChangeLog.maximumNumber).contains(version)
+      let version = columns[2].integer, version > 0, Self.numbers.contains(version)
     else { throw MalformedRow() }
     lastSequence = max(lastSequence, version)
     return (collection, key, version)
@@ -229,33 +236,14 @@ final class SalvageCopy {
     }.sorted { ($0.collection, $0.key) < ($1.collection, $1.key) }
   }
 
-  /// Adds items that the newest commits set and did not remove, but that were not found.
-  ///
-  /// A missing commit may have removed anything, so the search ends at the first gap.
+  /// Adds items that the change log names, but that were not found.
   private func addItemsOfChangeLog() throws {
-    var isKnown: Set<ItemName> = Set(lost.map { ItemName(collection: $0.collection, key: ByteString($0.key)) })
-    var closed: Set<Int64> = []
-    var sequence = lastSequence
-    while let commit = commits[sequence] {
-      for (id, change) in commit.collections.sorted(by: { $0.key < $1.key }) where !closed.contains(id) {
-        for (key, keyChange) in change.keys.sorted(by: { $0.key < $1.key }) {
-          guard isKnown.insert(ItemName(collection: id, key: key)).inserted, keyChange.kind != .removed,
-            try !has(key.string, in: id)
-          else { continue }
-          lost.append(
-            LostRow(collection: id, key: key.string, part: .item, reason: "its page is damaged"))
-        }
-        // Earlier items may have been removed by clearing the collection, or by an unlisted change.
-        if change.isCleared || change.isUnlisted { closed.insert(id) }
-      }
-      guard !commit.isAllCleared else { return }
-      sequence -= 1
+    let known = Set(lost.map { LoggedItem(collection: $0.collection, key: ByteString($0.key)) })
+    for item in LoggedItem.all(upTo: lastSequence, in: commits).sorted() where !known.contains(item) {
+      guard try !has(item.key.string, in: item.collection) else { continue }
+      lost.append(
+        LostRow(collection: item.collection, key: item.key.string, part: .item, reason: "its page is damaged"))
     }
-  }
-
-  private struct ItemName: Hashable {
-    let collection: Int64
-    let key: ByteString
   }
 
   private func has(_ key: String, in collection: Int64) throws -> Bool {
@@ -300,6 +288,16 @@ final class SalvageCopy {
     }
   }
 
+  /// Nothing opens a sealed value without the vault's slots; its bytes are kept.
+  private func loseSealedWithoutVault() throws {
+    guard try connection.statement("SELECT 1 FROM vault").first({ _ in true }) == nil else { return }
+    let statement = try connection.statement("SELECT collection, key, version FROM items WHERE type = ?")
+    statement.bind(Int64(Value.Kind.sealed.rawValue), at: 1)
+    try statement.query { row in
+      lose((row.integer(0), row.text(1), row.integer(2)), .item, "it is sealed, and the vault is lost")
+    }
+  }
+
   private func isTaken(_ name: String) throws -> Bool {
     let statement = try connection.statement("SELECT 1 FROM collections WHERE name = ?")
     statement.bind(name, at: 1)
@@ -332,6 +330,9 @@ private struct SalvagedBytes {
   let type: Int64
   let bytes: [UInt8]
 
+  /// Whether this version knows values of the kind.
+  var isKnown: Bool { UInt8(exactly: type).flatMap(Value.Kind.init(rawValue:)) != nil }
+
   init(type: Int64, bytes: [UInt8]) {
     self.type = type
     self.bytes = bytes
@@ -343,7 +344,7 @@ private struct SalvagedBytes {
     bytes = Array(tagged.dropFirst())
   }
 
-  /// Whether the bytes decode as a value; bytes of an unknown kind are copied unchanged.
+  /// Whether the bytes decode as a value, or are of a kind that this version does not know.
   var isReadable: Bool {
     guard let code = UInt8(exactly: type) else { return false }
     // A sealed value can be checked only once the vault is unlocked.

@@ -14,6 +14,8 @@ public struct SalvageReport: Sendable, Equatable {
     case vault
     /// The log of recent commits; a new store starts its own.
     case changeLog = "change log"
+    /// Declarations of settings, which programs make again when they open the store.
+    case declarations
     /// Structures that can be rebuilt: the schema and the indexes.
     case structure
     /// Nothing; the page is free.
@@ -56,6 +58,8 @@ public struct SalvageReport: Sendable, Equatable {
 
   /// The number of pages in the store.
   public internal(set) var pageCount = 0
+  /// Whether the store still says how many pages it had; if not, the file may have lost any number of them at its end.
+  public internal(set) var isPageCountKnown = true
   /// The damaged pages, in order.
   public internal(set) var damagedPages: [DamagedPages] = []
   /// The damaged ones of the envelope's two copies, 0 and 1; a single one is no loss.
@@ -80,9 +84,9 @@ public struct SalvageReport: Sendable, Equatable {
   /// The number of damaged pages.
   public var damagedPageCount: Int { damagedPages.reduce(0) { $0 + $1.numbers.count } }
 
-  /// Whether all items were saved completely.
+  /// Whether all items and declarations were saved completely.
   public var isComplete: Bool {
-    lostLogFrameCount == 0 && lostItems.isEmpty && renamedCollections.isEmpty
+    isPageCountKnown && lostLogFrameCount == 0 && lostItems.isEmpty && renamedCollections.isEmpty
       && damagedPages.allSatisfy { $0.contents.isDispensable }
   }
 }
@@ -92,7 +96,7 @@ extension SalvageReport.Contents {
   fileprivate var isDispensable: Bool {
     switch self {
     case .changeLog, .structure, .nothing: true
-    case .items, .history, .collections, .vault, .unknown: false
+    case .items, .history, .collections, .vault, .declarations, .unknown: false
     }
   }
 }

@@ -87,6 +87,7 @@ extension SalvageReport.Contents {
       case "collections": .collections
       case "vault": .vault
       case "changes": .changeLog
+      case "declarations", "applications": .declarations
       // The schema, the binding of the pages to the envelope, the indexes, and the id counter.
       default: .structure
       }

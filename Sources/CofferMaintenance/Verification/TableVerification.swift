@@ -11,6 +11,8 @@ struct TableVerification {
   /// The collections in the store.
   private var collections: [Int64: Collection] = [:]
   private var lastSequence: Int64 = 0
+  /// The change log.
+  private var commits: [Int64: ChangeSet] = [:]
   /// The number of the vault's key.
   private var vaultGeneration: UInt32?
 
@@ -46,6 +48,7 @@ struct TableVerification {
       let total = try session.count(in: nil)
       try checkItems(session) { progress(0.2 + 0.8 * Double($0) / Double(max(total, 1))) }
       try checkHistory(session)
+      try checkLoggedItems(session)
     }
   }
 
@@ -80,11 +83,11 @@ struct TableVerification {
     }
     try session.connection.statement("SELECT sequence, keys, total FROM changes ORDER BY sequence").query { row in
       let numbers = 0...ChangeLog.maximumNumber
-      if !numbers.contains(row.integer(0)) || !numbers.contains(row.integer(2))
-        || ChangeSet(packed: row.bytes(1)) == nil
-      {
+      let changes = ChangeSet(packed: row.bytes(1))
+      if !numbers.contains(row.integer(0)) || !numbers.contains(row.integer(2)) || changes == nil {
         note("Commit \(row.integer(0)) in the change log does not parse.", .changeLog)
       }
+      commits[row.integer(0)] = changes
     }
   }
 
@@ -173,6 +176,20 @@ struct TableVerification {
       if row.integer(8) <= row.integer(7) || row.integer(8) > lastSequence {
         note(
           "An earlier value for \"\(row.text(6))\" ended with commit \(row.integer(8)), which is impossible.")
+      }
+    }
+  }
+
+  /// Items that went without a line in the change log.
+  private mutating func checkLoggedItems(_ session: Session) throws {
+    for item in LoggedItem.all(upTo: lastSequence, in: commits).sorted() {
+      let statement = try session.connection.statement("SELECT 1 FROM items WHERE collection = ? AND key = ?")
+      statement.bind(item.collection, at: 1)
+      statement.bind(item.key.string, at: 2)
+      if try statement.first({ _ in true }) == nil {
+        let collection = collections[item.collection]?.name ?? "\(item.collection)"
+        note(
+          "\"\(item.key.string)\" in \"\(collection)\" has no value, and the change log no line that it was removed.")
       }
     }
   }

@@ -49,6 +49,8 @@ final class EnvelopeFile: @unchecked Sendable {
     let damagedCopies: [Int]
     /// Those of them that are whole.
     let outdatedCopies: [Int]
+    /// The envelope of the outdated copy.
+    let outdated: Envelope?
   }
 
   /// Reads both copies.
@@ -245,8 +247,11 @@ final class EnvelopeFile: @unchecked Sendable {
     // If the sequences are equal, the first copy wins.
     if let newest = wholeCopies.max(by: { $0.envelope.sequence < $1.envelope.sequence }) {
       // A change was interrupted between the two: secrets it revoked must not survive in the other copy.
-      let outdated = wholeCopies.map(\.index).filter { $0 != newest.index }
-      return Contents(envelope: newest.envelope, damagedCopies: damagedCopies + outdated, outdatedCopies: outdated)
+      let outdated = wholeCopies.filter { $0.index != newest.index }
+      let outdatedCopies = outdated.map(\.index)
+      return Contents(
+        envelope: newest.envelope, damagedCopies: damagedCopies + outdatedCopies, outdatedCopies: outdatedCopies,
+        outdated: outdated.first?.envelope)
     }
     if isForeign {
       throw StorageError.notAStore(

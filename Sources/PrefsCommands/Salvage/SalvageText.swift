@@ -60,6 +60,7 @@ struct SalvageText {
     case .collections: "held names of collections"
     case .vault: "held the vault of sealed collections"
     case .changeLog: "held the change log, which starts again"
+    case .declarations: "held declarations, which programs make again"
     case .structure: "held what was rebuilt"
     case .nothing: "was free"
     case .unknown: "may have held anything"
@@ -92,14 +93,19 @@ struct SalvageText {
   }
 
   private func verdict(_ style: Style) -> String {
-    guard !report.isComplete else { return style.good("Everything was saved.") + "\n" }
+    guard !report.isComplete else {
+      return style.good("Everything on its pages was saved") + "; the change log begins again.\n"
+    }
     var reasons: [String] = []
     if !report.lostItems.isEmpty { reasons.append("what is listed above") }
     if report.damagedPages.contains(where: { [.items, .unknown].contains($0.contents) }) {
       reasons.append("anything else on the damaged pages")
     }
+    if !report.isPageCountKnown {
+      reasons.append("what was on further pages, if it had any: it no longer says how many")
+    }
     if report.lostLogFrameCount > 0 { reasons.append("the commits in the lost frames of the log") }
-    if reasons.isEmpty { reasons.append("the names, or the earlier values, on the damaged pages") }
+    if reasons.isEmpty { reasons.append("the names, the earlier values, or the declarations on the damaged pages") }
     return style.bad("Something is lost:") + " " + reasons.joined(separator: ", and ") + ".\n"
   }
 
@@ -110,7 +116,8 @@ struct SalvageText {
     JSONText.object([
       ("source", JSONText.quoted(source)), ("output", JSONText.quoted(output)),
       ("complete", report.isComplete ? "true" : "false"),
-      ("pages", "\(report.pageCount)"), ("damagedPageCount", "\(report.damagedPageCount)"),
+      ("pages", "\(report.pageCount)"), ("pageCountKnown", report.isPageCountKnown ? "true" : "false"),
+      ("damagedPageCount", "\(report.damagedPageCount)"),
       ("damagedPages", JSONText.array(report.damagedPages.map(Self.json))),
       ("damagedEnvelopeCopies", JSONText.array(report.damagedEnvelopeCopies.map { "\($0)" })),
       ("logFrames", "\(report.logFrameCount)"), ("lostLogFrames", "\(report.lostLogFrameCount)"),

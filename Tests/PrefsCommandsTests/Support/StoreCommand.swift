@@ -43,7 +43,8 @@ struct StoreCommand: Sendable {
     StoreCommand("history", "-c", "tokens"), StoreCommand("history"), StoreCommand("log", isQuick: true),
     StoreCommand("log", "c/k0", isAlways: true), StoreCommand("log", "--json"), StoreCommand("log", "--verify"),
     StoreCommand("describe", "shop/port"),
-    StoreCommand("describe", "shop/name"), StoreCommand("check", isQuick: true), StoreCommand("schema"),
+    StoreCommand("describe", "shop/name"), StoreCommand("validate", isQuick: true), StoreCommand("schema"),
+    StoreCommand("schema", "infer"),
     StoreCommand("schema", "print", "--format", "json"), StoreCommand("schema", "--format", "json-schema"),
     StoreCommand("schema", "--format", "markdown"), StoreCommand("status", isQuick: true),
     StoreCommand("status", "--json"),
@@ -75,7 +76,7 @@ struct StoreCommand: Sendable {
     StoreCommand("env", "create", "c@prod", "--from", "c"),
     StoreCommand("env", "create", "tokens@prod", isQuick: true), StoreCommand("env", "remove", "c@dev", "--force"),
     StoreCommand("history", "--keep", "n"), StoreCommand("history", "--keep", "c", "--count", "1"),
-    StoreCommand("history", "--off", "c"), StoreCommand("restore", "c/k0@FIRST", isQuick: true),
+    StoreCommand("history", "--off", "c"), StoreCommand("revert", "c/k0@FIRST", isQuick: true),
     StoreCommand("schema", "load", "schema.json"),
   ]
 
@@ -85,6 +86,7 @@ struct StoreCommand: Sendable {
     StoreCommand("key", "add", "--vault", "--new-key-file", "new-key"),
     StoreCommand("key", "label", "stick", "old stick"),
     StoreCommand("key", "remove", "stick", "--force"), StoreCommand("key", "change", "0", "--new-key-file", "new-key"),
+    StoreCommand("key", "replace", "stick", "--new-key-file", "new-key"),
     StoreCommand("key", "recovery", "-o", "recovery.txt"), StoreCommand("seal", "n", isQuick: true),
     StoreCommand("seal", "new"),
     StoreCommand("unseal", "tokens", isQuick: true), StoreCommand("rotate", isQuick: true),

@@ -69,7 +69,7 @@ extension CraftedStore {
       CraftedStore("UPDATE items SET author = 'a'||char(10)||'b' WHERE key = 'k3'", finding: nil),
       // Long expired, and not removed yet.
       CraftedStore("UPDATE items SET expires = 1000 WHERE key = 'k3'", finding: nil),
-      CraftedStore("DELETE FROM items", finding: nil),
+      CraftedStore("DELETE FROM items", finding: "no line that it was removed"),
     ])
 
   static let collections: [CraftedStore] = joined(

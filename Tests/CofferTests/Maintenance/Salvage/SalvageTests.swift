@@ -129,12 +129,12 @@ import Testing
     }
   }
 
-  @Test("without page 1 saves everything")
+  @Test("without page 1 saves everything, but cannot know whether there were more pages")
   func firstPage() throws {
     let fixture = try Self.fixture.get()
     let (report, saved) = try fixture.salvage { $0.flipBit(ofPage: 1, at: 50) }
     #expect(saved == fixture.contents)
-    #expect(report.isComplete && report.damagedPages.map(\.contents) == [.structure])
+    #expect(!report.isComplete && !report.isPageCountKnown && report.damagedPages.map(\.contents) == [.structure])
     // And one more, whose contents are known from its parent page.
     let leaf = fixture.leaves[3]
     let (second, savedWithout) = try fixture.salvage {
@@ -218,6 +218,54 @@ import Testing
         for copy in [0, 1] { data[copy * Layout.envelopeCopyByteCount + 100] ^= 1 }
       }
     }
+  }
+
+  @Test("uses the older copy of the envelope if the key does not open a newer one, which takes no key to write")
+  func foreignEnvelope() throws {
+    let fixture = try Self.fixture.get()
+    let other = try TemporaryStore()
+    let database = try other.open()
+    for _ in 0..<4 { try database.addSlot(.key(.random(count: 32))) }
+    try database.close()
+    let copy = Layout.envelopeCopyByteCount..<Layout.envelopeByteCount
+    let foreign = try other.bytes()[copy]
+    let (report, saved) = try fixture.salvage { $0.replaceSubrange(copy, with: foreign) }
+    #expect(report.isComplete && report.damagedEnvelopeCopies == [1])
+    #expect(saved == fixture.contents)
+  }
+
+  @Test(
+    "of a file that ends before its first page does not say that everything was saved", arguments: [1, 100, 3616, 4000])
+  func cutInFirstPage(_ kept: Int) throws {
+    let fixture = try Self.fixture.get()
+    let (report, saved) = try fixture.salvage { $0 = $0.prefix(Layout.envelopeByteCount + kept) }
+    #expect(saved.items.isEmpty && !report.isComplete && !report.isPageCountKnown)
+  }
+
+  @Test("names sealed values as lost if the vault is, and declarations on a damaged page")
+  func vaultAndDeclarations() throws {
+    let store = try TemporaryStore()
+    let database = try store.open()
+    try database.vault.create(key: .key(.random(count: 32)))
+    try database.seal(collection: "tokens")
+    try database.makeConnection().readWrite { transaction in
+      try transaction.setObject("secret", forKey: "k", inCollection: "tokens")
+      try transaction.declare([Declaration("port", in: "shop", type: .int)], by: "shop", version: nil)
+    }
+    try database.close()
+    let opened = try Store.open(at: store.path, key: store.key)
+    let connection = try SQLiteConnection(store: opened, busyTimeout: .zero)
+    let page = try connection.statement("SELECT rootpage FROM sqlite_schema WHERE name = 'declarations'").first {
+      Int($0.integer(0))
+    }
+    try connection.execute("DELETE FROM vault")
+    try connection.close()
+    var bytes = try store.bytes()
+    bytes.flipBit(ofPage: try #require(page))
+    try bytes.write(to: URL(fileURLWithPath: store.path))
+    let report = try Database.salvage(at: store.path, key: store.key, to: store.folder + "/new", newKey: store.key)
+    #expect(!report.isComplete && report.damagedPages.map(\.contents) == [.declarations])
+    #expect(report.lostItems.map(\.reason) == ["it is sealed, and the vault is lost"])
   }
 
   @Test("with a wrong key, or to an existing path, leaves nothing")
