@@ -35,6 +35,9 @@ package final class Store: Sendable {
     synced.withLock { $0.salts == salts ? $0.count : 0 }
   }
 
+  /// Whether this process has synced a log with these salts, or begun it.
+  func knowsSyncs(salts: UInt64) -> Bool { synced.withLock { $0.salts == salts } }
+
   func noteSync(ofFrames count: UInt32, salts: UInt64) {
     synced.withLock { $0 = (salts, $0.salts == salts ? max($0.count, count) : count) }
   }

@@ -96,6 +96,23 @@ import Testing
     #expect(try connection.read { try $0.snapshot() } == 2001)
   }
 
+  @Test("that commit once and end say in the log what is on the disk: damage to that is reported, and the log kept")
+  func oneCommitEach() throws {
+    let store = try TemporaryStore()
+    // Keeps the log.
+    let database = try store.open()
+    for number in 0..<5 { #expect(try store.worker("set", "k\(number)", "v").status == 0) }
+    let crashed = try TemporaryStore()
+    try store.copyAsAfterCrash(to: crashed)
+    try database.close()
+    let log = URL(fileURLWithPath: crashed.path + "-wal")
+    var bytes = try Data(contentsOf: log)
+    bytes[32 + 24 + 100] ^= 1
+    try bytes.write(to: log)
+    try crashed.open().close()
+    #expect(try Data(contentsOf: URL(fileURLWithPath: crashed.path + "-damaged-log-1")) == bytes)
+  }
+
   @Test("that are killed lose no commit they had acknowledged, 20 times (200 with COFFER_SOAK)")
   func killedWriters() throws {
     try store.open().close()

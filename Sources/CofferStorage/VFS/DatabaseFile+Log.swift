@@ -84,7 +84,10 @@ extension DatabaseFile {
   /// With the checkpoint lock, but perhaps beside a writer.
   func prepareCheckpoint() -> Int32 {
     guard let walIndex = WalIndex(index), let log else { return SQLITE_OK }
-    guard walIndex.isOfLastFrame(log: log) else { return SQLITE_BUSY }
+    guard walIndex.isOfLastFrame(log: log) else {
+      // If the disk cannot read the frame, nothing is known of the index.
+      return [SQLITE_OK, COFFER_IOERR_SHORT_READ].contains(log.lookupCode) ? SQLITE_BUSY : context.checked(log.lookupCode)
+    }
     walIndex.resetPartialBackfill()
     return SQLITE_OK
   }

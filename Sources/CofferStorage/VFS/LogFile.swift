@@ -39,6 +39,8 @@ final class LogFile {
   private var syncedFrameCount: UInt32 = 0
   /// The mark in the last committed frame, read as this connection takes the write lock.
   var lastMark: UInt32 = 0
+  /// What the disk answered when a frame was last looked up.
+  var lookupCode = SQLITE_OK
   /// The byte order of the log's checksums, as last read; see `currentHeader()`.
   var isBigEndian = false
   /// The salts in the log header that this connection read or wrote last.
@@ -176,7 +178,16 @@ final class LogFile {
 
   /// - Parameter lastMark: The mark in the log's last frame.
   func beginWriteTransaction(lastMark: UInt32) {
-    syncedFrameCount = max(lastMark, context.store.syncedFrameCount(salts: generationSalts))
+    let (store, salts) = (context.store, generationSalts)
+    // What other processes have synced is not known here. After a sync of its own, this one can say so in its frames;
+    // without it, those of programs that commit once and end would say nothing.
+    if let count = database.committedFrameCount, count > lastMark, !store.knowsSyncs(salts: salts),
+      sync(SQLITE_SYNC_NORMAL) != SQLITE_OK
+    {
+      // The sync of this transaction will fail, too, or none needs to.
+      context.clearFailure()
+    }
+    syncedFrameCount = max(lastMark, store.syncedFrameCount(salts: salts))
   }
 
   /// The number of frames of the current generation that a sync will cover.
@@ -257,6 +268,7 @@ final class LogFile {
     salts = buffer.loadUnaligned(fromByteOffset: 16, as: UInt64.self)
     hasBegunGeneration = true
     syncedFrameCount = 0
+    context.store.noteSync(ofFrames: 0, salts: salts)
     return writeHeader(byteCount: Layout.logHeaderByteCount, frame: 0, at: 0)
   }
 

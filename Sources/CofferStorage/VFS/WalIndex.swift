@@ -107,8 +107,9 @@ struct WalIndex {
 
   /// Whether the log's last frame, according to the index, is a commit with the size and the checksum named there.
   func isOfLastFrame(log: LogFile) -> Bool {
-    guard version == Self.knownVersion else { return false }
     log.lastMark = 0
+    log.lookupCode = SQLITE_OK
+    guard version == Self.knownVersion else { return false }
     // Without frames, a recovery leaves the size of a page at 0.
     guard frameCount > 0 else { return true }
     guard Int(pageByteCount) == Layout.pageByteCount else { return false }
@@ -158,7 +159,8 @@ extension LogFile {
 
   /// Loads a frame into `frame` and returns its header; nil if it is not there whole, or of an unknown epoch.
   func frameHeader(_ number: UInt32) -> CurrentFrame? {
-    guard real.read(frame, Layout.frameByteCount, at: Self.offset(ofFrame: number)) == SQLITE_OK,
+    lookupCode = real.read(frame, Layout.frameByteCount, at: Self.offset(ofFrame: number))
+    guard lookupCode == SQLITE_OK,
       (try? context.codec.decipherHeader(
         tail: frame + Self.saltsOffset, frame: number, sealedPage: frame + Layout.frameHeaderByteCount)) ?? false
     else { return nil }
