@@ -48,7 +48,7 @@ struct OpenSlots {
     let (key, command) = areOfVault ? ("the key of the vault", "--vault") : ("the root key", "--new-root-key")
     return
       "Anyone who had its secret can still read copies of the store made before and, until \(key) is replaced, later "
-      + "ones: \(CommandHint.text("rotate \(command)"))."
+      + "ones\(areOfVault ? "" : ", and change the store if they can write the file"): \(CommandHint.text("rotate \(command)"))."
   }
 
   /// What opens the store or the vault now, and how to lock one of them out.

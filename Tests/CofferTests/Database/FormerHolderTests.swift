@@ -118,6 +118,33 @@ private struct FormerHolder {
   /// Everything but the envelope.
   private func rest() throws -> [Data] { try [store.bytes().dropFirst(Layout.envelopeByteCount), store.bytes("-wal")] }
 
+  @Test("whose slot was only removed, can put himself back: a limit that SECURITY.md names")
+  func removedSlot() throws {
+    let other = try TemporaryStore()
+    let options = Database.Options.quiet.anchored(RecordedAnchor())
+    let first = try Database.create(at: other.path, key: other.key, options: options)
+    try first.addSlot(holderKey, label: "his")
+    try first.close()
+    let former = try FormerHolder(copying: other, key: holderKey)
+    let second = try Database.open(at: other.path, key: other.key, options: options)
+    try second.removeSlot(1)
+    try second.makeConnection().readWrite { try $0.setObject("after", forKey: "k") }
+    try second.close()
+    #expect(throws: CofferError.self) { try Database.open(at: other.path, key: holderKey, options: options) }
+    var file = try other.bytes()
+    var envelope = try Envelope(copy: [UInt8](file.prefix(Layout.envelopeCopyByteCount))[...])
+    envelope.sequence += 1
+    envelope.slots.append(former.envelope.slots[1])
+    let copy = try envelope.encoded(rootKey: former.rootKey)
+    file.replaceSubrange(0..<Layout.envelopeByteCount, with: copy + copy)
+    try file.write(to: URL(fileURLWithPath: other.path))
+    for key in [holderKey, other.key] {
+      let database = try Database.open(at: other.path, key: key, options: options)
+      #expect(try value(database) == "after")
+      try database.close()
+    }
+  }
+
   @Test("gets no program that has the store open to write under his envelope")
   func running() throws {
     let connection = try database.makeConnection()

@@ -7,8 +7,9 @@ struct KeyRemoveCommand: ParsableCommand {
     commandName: "remove",
     abstract: "Remove a key slot.",
     discussion: """
-      Its secret no longer opens the store. Anyone who had it can still read copies made before, and later ones until \
-      `prefs rotate --new-root-key`, which is offered on a terminal. The last slot cannot be removed.
+      Its secret no longer opens the store. Anyone who had it can still read copies made before, and later ones, and change the \
+      store if they can write its file, until `prefs rotate --new-root-key`, which is offered on a terminal. The last slot \
+      cannot be removed.
 
       Examples:
         prefs key remove Ada
