@@ -48,6 +48,8 @@ extension FaultPlan {
     case (.inputOutput, .inputOutput), (.diskFull, .diskFull), (.shortWrite, .diskFull): true
     // As far as the program can see, the file ends there; a log that does not reach as far as its index must be recovered.
     case (.shortRead, .inputOutput), (.shortRead, .damaged), (.shortRead, .notAStore), (.shortRead, .busy): true
+    // The same in a rotation, whose checkpoint is refused again and again.
+    case (.shortRead, .oldKeyInUse): true
     default: false
     }
   }
