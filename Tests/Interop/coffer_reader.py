@@ -27,6 +27,7 @@ import hmac
 import json
 import os
 import pathlib
+import re
 import sqlite3
 import string
 import struct
@@ -846,6 +847,14 @@ class Vault:
         return plain
 
 
+def parent_of(name: bytes) -> Optional[bytes]:
+    """The collection whose environment has this name; None if it is no environment."""
+    parent, at, environment = name.rpartition(b"@")
+    if not at or not re.fullmatch(rb"[A-Za-z0-9_-]+", environment) or parent_of(parent) is not None:
+        return None
+    return parent
+
+
 def unseal(path: str, secret: Secret) -> None:
     """Opens all sealed values of a plain database, in their places."""
     with contextlib.closing(sqlite3.connect(path)) as plain, reading():
@@ -856,6 +865,9 @@ def unseal(path: str, secret: Secret) -> None:
         sealed = dict(plain.execute("SELECT id, name FROM collections WHERE flags & 1"))
         if sorted(sealed.values()) != vault.sealed:
             raise Damaged("The store is damaged: its vault names other sealed collections than the collections do.")
+        for (name,) in plain.execute("SELECT name FROM collections WHERE NOT flags & 1"):
+            if parent_of(name) in vault.sealed:
+                raise Damaged("The store is damaged: an environment of a sealed collection is not sealed.")
         for table in ("items", "history"):
             for row in plain.execute(f"SELECT collection, key, version, type, data, metadata FROM {table}").fetchall():
                 collection, key, version, kind, data, metadata = row

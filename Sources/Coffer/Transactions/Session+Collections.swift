@@ -18,6 +18,7 @@ extension Session {
     let collection = try collections.collection(named: name)
     if core.vault.isThere.load(ordering: .relaxed) {
       try checkDeclaration(of: name, isSealed: collection?.isSealed ?? false)
+      if let collection, !collection.isSealed { try checkParent(of: name) }
     }
     if let collection { knownCollections[name] = collection }
     return collection

@@ -93,7 +93,15 @@ extension Session {
       throw CofferError.damaged(part: "vault", reason: "its authentication code is missing")
     }
     guard let isListed = try core.vault.lists(name, mac: mac, record: vaultRecord), isListed != isSealed else { return }
-    throw WrongDeclaration(name: name, isListed: isListed).error
+    throw WrongDeclaration(name: name, kind: isListed ? .onlyListed : .onlyDeclared).error
+  }
+
+  /// Throws if a collection that is not sealed is an environment of a sealed one: sealing that seals it, and so does creating it
+  /// later, so someone without the vault's key has made it.
+  func checkParent(of name: String) throws {
+    guard let parent = CollectionEnvironment(collection: name)?.parent, try storedCollection(parent)?.isSealed ?? false
+    else { return }
+    throw WrongDeclaration(name: name, kind: .ofSealedParent).error
   }
 
   /// Does the same for all collections at once.
@@ -105,22 +113,37 @@ extension Session {
   package func wrongDeclarations(by record: VaultRecord?) throws -> [WrongDeclaration] {
     let listed = Set(record?.sealedCollections.map { ByteString($0) } ?? [])
     let declared = Set(try sealedCollections().map { ByteString($0) })
-    return listed.symmetricDifference(declared).sorted().map {
-      WrongDeclaration(name: $0.string, isListed: listed.contains($0))
+    let contradictory = listed.symmetricDifference(declared).sorted().map {
+      WrongDeclaration(name: $0.string, kind: listed.contains($0) ? .onlyListed : .onlyDeclared)
     }
+    let sealed = listed.union(declared)
+    let planted = try collections.names().values.filter { name in
+      guard !sealed.contains(ByteString(name)), let parent = CollectionEnvironment(collection: name)?.parent else {
+        return false
+      }
+      return sealed.contains(ByteString(parent))
+    }
+    return contradictory + planted.sorted().map { WrongDeclaration(name: $0, kind: .ofSealedParent) }
   }
 
-  /// A collection that is sealed according to the vault's list but not to its row, or vice versa.
+  /// A collection whose row, the vault's list, and its parent's disagree on whether it is sealed.
   package struct WrongDeclaration {
+    enum Kind { case onlyListed, onlyDeclared, ofSealedParent }
+
     let name: String
-    let isListed: Bool
+    let kind: Kind
 
     package var part: String { "declaration of \"\(name)\"" }
 
     package var reason: String {
-      isListed
-        ? "the vault lists the collection as sealed, but its row does not; seal it again to repair this"
-        : "its row marks the collection as sealed, but the vault does not list it; seal or unseal it to repair this"
+      switch kind {
+      case .onlyListed:
+        "the vault lists the collection as sealed, but its row does not; seal it again to repair this"
+      case .onlyDeclared:
+        "its row marks the collection as sealed, but the vault does not list it; seal or unseal it to repair this"
+      case .ofSealedParent:
+        "it is an environment of a sealed collection, and not sealed itself; seal that collection again to repair this"
+      }
     }
 
     var error: CofferError { .damaged(part: part, reason: reason) }
@@ -129,8 +152,16 @@ extension Session {
   // MARK: Whole collections
 
   /// Seals or unseals a collection with all its environments: a secret in one is a secret in all of them.
+  ///
+  /// - Throws: `CofferError.unsupported` when an environment of a sealed collection is to be unsealed alone.
   func setSealed(_ isSealed: Bool, _ collection: String) throws {
     try changingTogether {
+      if !isSealed, let parent = CollectionEnvironment(collection: collection)?.parent,
+        try collections.collection(named: parent)?.isSealed ?? false
+      {
+        throw CofferError.unsupported(
+          reason: "\(collection) is an environment of \(parent), which is sealed; unseal that, with its environments")
+      }
       let environments = try collections.all().map(\.name).filter {
         CollectionEnvironment(collection: $0)?.parent.utf8.elementsEqual(collection.utf8) ?? false
       }

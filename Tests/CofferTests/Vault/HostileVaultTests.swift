@@ -150,6 +150,44 @@ import Testing
     #expect(throws: CofferError.self) { try vault.unlock(fixture.vaultKey) }
   }
 
+  @Test(
+    "makes no unsealed environment of a sealed collection: it is damage to read and to set, and to verification",
+    arguments: [true, false], [0, 4])
+  func environmentMade(isUnlocked: Bool, flags: Int) throws {
+    let name = "tokens@prod"
+    try fixture.execute(
+      """
+      INSERT INTO collections(name, flags) VALUES ('\(name)', \(flags));
+      INSERT INTO items SELECT id, 'k', (SELECT type FROM items LIMIT 1), version, modified, NULL, NULL, NULL, NULL, x'00'
+      FROM collections, (SELECT version, modified FROM items LIMIT 1) WHERE name = '\(name)' AND flags = 0
+      """)
+    if !isUnlocked { vault.lock() }
+    let proxy = try ConnectionProxy(database: fixture.database)
+    for _ in 0..<2 {
+      expectDamage { try connection.read { try $0.value(forKey: "k", inCollection: name) } }
+      expectDamage { try connection.read { try $0.allKeys(inCollection: name) } }
+      expectDamage { try connection.readWrite { try $0.setObject("new", forKey: "new", inCollection: name) } }
+      expectDamage { try connection.readWrite { try $0.makeEnvironment("prod", of: "tokens") } }
+      expectDamage { try proxy.object(forKey: "k", inCollection: name, as: String.self) }
+      expectDamage { try proxy.setObject("new", forKey: "p", inCollection: name, durability: .committed) }
+    }
+    let problems = try fixture.database.verify().problems.map(\.description)
+    #expect(problems.contains { $0.hasPrefix("The declaration of \"\(name)\" is damaged: it is an environment") })
+    guard isUnlocked else { return }
+    expectDamage { try vault.rotate(newKeyFor: [fixture.vaultKey]) }
+    try fixture.execute("DELETE FROM items WHERE data = x'00'")
+    try fixture.database.seal(collection: "tokens")
+    #expect(try fixture.database.verify().problems.isEmpty)
+    try connection.readWrite { try $0.setObject("new", forKey: "new", inCollection: name) }
+    #expect(try connection.read { try $0.isSealed(collection: name) })
+    // Nor does the owner make one by mistake.
+    #expect { try fixture.database.unseal(collection: name) } throws: {
+      if case CofferError.unsupported = $0 { true } else { false }
+    }
+    try fixture.database.unseal(collection: "tokens")
+    #expect(try connection.read { try !$0.isSealed(collection: name) })
+  }
+
   @Test("adds no declaration that the vault lacks, which would lock the owner out")
   func declarationMade() throws {
     try connection.readWrite { try $0.setObject("plain", forKey: "k", inCollection: "mail") }

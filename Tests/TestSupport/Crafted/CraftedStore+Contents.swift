@@ -86,6 +86,7 @@ extension CraftedStore {
       CraftedStore("UPDATE collections SET flags = flags | 1 WHERE name = 'n'", finding: "The declaration of \"n\""),
       CraftedStore(
         "UPDATE collections SET flags = flags & ~1 WHERE name = 'tokens'", finding: "The declaration of \"tokens\""),
+      CraftedStore("INSERT INTO collections(name) VALUES ('tokens@dev')", finding: "The declaration of \"tokens@dev\""),
       CraftedStore("UPDATE collections SET flags = flags | 2 WHERE name = 'n'", finding: "The limits of the history"),
       CraftedStore(
         "UPDATE collections SET history_count = NULL WHERE name = 'c'", finding: "The limits of the history"),
