@@ -102,6 +102,9 @@ public struct Vault: Sendable {
 
   // MARK: For the tool
 
+  /// Whether opening the store, or a transaction since, has found a vault; free of cost.
+  package var wasFound: Bool { keys.isThere.load(ordering: .acquiring) }
+
   /// Loads the vault's key into memory, from where it was kept meanwhile.
   ///
   /// - Throws: `CofferError.vaultNotFound`; `.wrongKey` when it is another vault's key, or an earlier one;

@@ -47,6 +47,7 @@ struct OtherStoreOptions: ParsableArguments {
     options.keyFile = isEmpty ? common.keyFile : otherKeyFile
     (options.keyFd, options.passphraseFd, options.recoveryKeyFd) = (otherKeyFd, otherPassphraseFd, otherRecoveryKeyFd)
     options.vaultKeyFd = nil
+    options.isOfOtherStore = true
     return try CommandSession(options)
   }
 }
@@ -54,10 +55,12 @@ struct OtherStoreOptions: ParsableArguments {
 extension CommandSession {
   /// Unlocks the vault if it is locked and one of `collections` is sealed; nil for all collections.
   func unlockVault(_ database: Database, for collections: [String]?) throws {
+    let access = VaultAccess(vault: database.vault, session: self)
+    try access.unlockIfAtHand()
     guard !database.vault.isUnlocked else { return }
     let sealed = try database.makeConnection().read { transaction in
       try (collections ?? transaction.allCollections()).first { try transaction.isSealed(collection: $0) }
     }
-    if let sealed { try VaultAccess(vault: database.vault, session: self).unlock(for: sealed) }
+    if let sealed { try access.unlock(for: sealed) }
   }
 }

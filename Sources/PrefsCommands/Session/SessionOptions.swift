@@ -24,6 +24,8 @@ package struct SessionOptions: Talking {
   var mustExist = false
   /// Whether a store is opened that is older than the one that was used here last.
   var acceptsOlderStore = false
+  /// Whether the store is the second one of a command.
+  var isOfOtherStore = false
   package var quiet = false
   package var verbose = false
 }
@@ -53,6 +55,10 @@ extension SessionOptions {
     }
     return vaultKeyFileNamed.map { keyFile(at: $0) }
   }
+
+  /// Whether the key that is named for the vault may be that of another store's: an option for the first of two stores, or the
+  /// variable.
+  var mayNameVaultKeyOfOthers: Bool { isOfOtherStore || vaultKeyFd == nil && vaultKeyFile == nil }
 
   /// The named key file of the vault.
   var vaultKeyFileNamed: String? {

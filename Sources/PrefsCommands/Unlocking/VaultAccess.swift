@@ -1,4 +1,5 @@
 import Coffer
+import Synchronization
 
 /// A command's access to the vault of its store.
 struct VaultAccess {
@@ -40,6 +41,29 @@ struct VaultAccess {
       throw Failure(.notFound, "the store has no vault yet. prefs seal creates it with the first collection.")
     }
   }
+
+  /// Unlocks the vault, if there is one, with a key that is named or kept, before anything is read or set: while it is locked,
+  /// it goes unnoticed if someone has said of a sealed collection that it is not one.
+  func unlockIfAtHand() throws {
+    guard vault.wasFound, !vault.isUnlocked else { return }
+    guard let named = try session.options.vaultKey() else {
+      _ = try unlockWithKeptKey()
+      return
+    }
+    do {
+      try vault.unlock(named)
+    } catch let error as CofferError where error == .wrongKey || error.isOfMissingKey {
+      if try unlockWithKeptKey() { return }
+      guard session.options.mayNameVaultKeyOfOthers else { return try session.namingVault { throw error } }
+      guard Self.reported.withLock({ $0.insert(session.path).inserted }) else { return }
+      session.options.note(
+        "the vault of \(session.path) does not open with the key at hand: whether its sealed collections are still sealed was not "
+          + "checked.")
+    }
+  }
+
+  /// The stores whose vault was reported not to open: a command that watches tries again and again.
+  private static let reported = Mutex<Set<String>>([])
 
   /// Unlocks the vault for the sake of a value, when that takes no more than an answer.
   func unlock(for collection: String?) throws {
@@ -109,6 +133,11 @@ struct VaultAccess {
   }
 }
 
+extension CofferError {
+  /// Whether there is no key where one was named.
+  fileprivate var isOfMissingKey: Bool { if case .keyUnavailable = self { true } else { false } }
+}
+
 extension CommandSession {
   /// Runs `body`, reporting a wrong key as the vault's, not the store's.
   func namingVault<R>(_ body: () throws -> R) throws -> R {
@@ -119,8 +148,10 @@ extension CommandSession {
     }
   }
 
-  /// Runs `body`; if it needs the vault, unlocks it if possible and runs `body` again.
+  /// Runs `body`, with the vault unlocked if its key is at hand; if it needs the vault, unlocks it if possible and runs `body`
+  /// again.
   func unlocking<R>(_ database: Database, _ body: () throws -> R) throws -> R {
+    try VaultAccess(vault: database.vault, session: self).unlockIfAtHand()
     do {
       return try body()
     } catch CofferError.locked(let collection) {
