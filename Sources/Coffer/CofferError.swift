@@ -28,6 +28,11 @@ public enum CofferError: Error, Equatable, Sendable {
   /// The store is older than the last state used here: a backup was restored, or someone put an earlier state back. Nothing
   /// was changed; `Database.Options.acceptsOlderStore` opens it.
   case rolledBack(known: StoreAge, found: StoreAge)
+  /// The store is another one than the one last used at this path: a backup was put there by hand, or someone has exchanged the
+  /// file. Nothing was changed; `Database.Options.acceptsOlderStore` opens it.
+  ///
+  /// `Database.create` and `Database.restore` lead to no such error.
+  case anotherStore(path: String)
   /// The store is under another root key than the one held here, which does not vouch for it: someone who could open an earlier
   /// state of the store may have put it there. Nothing was written to it.
   ///
@@ -155,10 +160,17 @@ extension CofferError: CustomStringConvertible {
       "\(path) is not a Coffer store: \(reason). Nothing was changed."
     case .newerFormat(let part, let found, let supported):
       "The store's \(part) is newer (\(found)) than this Coffer knows (up to \(supported)). Use a newer Coffer."
+    case .rolledBack(let known, let found) where known.commit == nil:
+      "The store is under another root key than the one last used here, and not under its successor: it is at \(found), and \(known) was "
+        + "seen before. It is a state from before a new root key, or someone who could open such a state has made it. Accept it if "
+        + "that was intended; otherwise keep the file, and find the right one. Nothing was changed."
     case .rolledBack(let known, let found):
       "The store is older than the one last used here: it is at \(found), and \(known) was seen before. A backup was "
         + "restored, the end of its log was lost, or someone put back an earlier copy. Accept it if that was intended; "
         + "otherwise keep the file, and find the newer one. Nothing was changed."
+    case .anotherStore(let path):
+      "\(path) is another store than the one last used here: it has another ID. A backup was put there by hand, or someone has "
+        + "exchanged the file. Accept it if that was intended; otherwise keep the file, and put the right one back. Nothing was changed."
     case .rootKeyUnverified(let path):
       "The store at \(path) is under another root key, which the one in use here does not vouch for: someone who could open an "
         + "earlier state of it may have put that there, or the root key was replaced twice since this program opened it. Nothing "

@@ -84,6 +84,20 @@ package enum FilePath {
     return (folder, true)
   }
 
+  /// Runs `body` while no other process does so for the folder above `path`.
+  ///
+  /// Anyone who can read the folder can hold its lock: after two seconds, and where a folder has no locks, `body` runs without it.
+  static func takingTurns<Result>(above path: String, _ body: () throws -> Result) rethrows -> Result {
+    let descriptor = open(folder(above: path), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else { return try body() }
+    defer { close(descriptor) }
+    for _ in 0..<200 {
+      if flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK { break }
+      usleep(10_000)
+    }
+    return try body()
+  }
+
   /// Makes a removed name durable, as far as that can be done.
   package static func syncFolder(of path: String) {
     try? syncFolder(above: path)

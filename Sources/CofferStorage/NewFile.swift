@@ -86,14 +86,20 @@ final class NewFile {
   /// The descriptor is closed before the name exists: closing it later would drop the POSIX locks of any code in this
   /// process that opened the file by its name (https://www.sqlite.org/howtocorrupt.html, 2.2).
   ///
-  /// - Parameter isDurable: Whether the contents must survive a power cut.
+  /// - Parameters:
+  ///   - isDurable: Whether the contents must survive a power cut.
+  ///   - naming: Runs its argument, which links the file to its name.
   /// - Throws: `StorageError.exists` when the name is taken; the temporary file is removed either way.
-  func publish(isDurable: Bool = true) throws {
+  func publish(
+    isDurable: Bool = true, naming: (_ name: () throws -> Void) throws -> Void = { name in try name() }
+  ) throws {
     try finish(isDurable: isDurable)
-    try announce(.link(from: temporaryPath, to: path))
-    try owner.acting {
-      guard link(temporaryPath, path) == 0 else {
-        throw errno == EEXIST ? StorageError.exists(path: path) : StorageError(errno: errno, path: path)
+    try naming {
+      try announce(.link(from: temporaryPath, to: path))
+      try owner.acting {
+        guard link(temporaryPath, path) == 0 else {
+          throw errno == EEXIST ? StorageError.exists(path: path) : StorageError(errno: errno, path: path)
+        }
       }
     }
     if isDurable { try syncFolder() }

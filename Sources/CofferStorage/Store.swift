@@ -375,10 +375,14 @@ extension Store {
   /// The store appears whole and durable, or not at all; if two processes create it at once, one gets
   /// `StorageError.exists`.
   ///
-  /// - Parameter group: The group to share it with; nil for its owner alone.
+  /// - Parameters:
+  ///   - group: The group to share it with; nil for its owner alone.
+  ///   - naming: Runs its last argument, which gives the store its name, while no other process creates a store in this folder;
+  ///     gets the resolved path and the owner of the store.
   package static func create(
     at path: String, key: KeySource, label: String = "", stretching: Slot.Stretching = .standard, group: gid_t? = nil,
-    vfs: EncryptingVFS = .standard, fill: (SQLiteConnection, Store) throws -> Void
+    vfs: EncryptingVFS = .standard, fill: (SQLiteConnection, Store) throws -> Void,
+    naming: (_ path: String, _ user: uid_t, _ name: () throws -> Void) throws -> Void = { _, _, name in try name() }
   ) throws {
     let new = try NewEnvelope(key: key, label: label, stretching: stretching)
     guard access(path, F_OK) != 0 else { throw StorageError.exists(path: path) }
@@ -401,7 +405,14 @@ extension Store {
       for suffix in ["-wal", "-shm"] { _ = try? owner.acting { unlink(file.temporaryPath + suffix) } }
       throw error
     }
-    try file.publish()
+    try file.publish { name in
+      try withoutActuallyEscaping(name) { name in
+        try FilePath.takingTurns(above: path) {
+          guard access(path, F_OK) != 0 else { throw StorageError.exists(path: path) }
+          try naming(FilePath.resolved(path), owner.user, name)
+        }
+      }
+    }
   }
 
   /// Removes the store at `path` with its log and its shared memory; needs no key.

@@ -45,7 +45,7 @@ package enum ExitStatus: Int32, CaseIterable {
     case .inputOutput: "disk full, permission denied, or an I/O error"
     case .otherUser: "the store, or its folder, belongs to another user"
     case .due: "list --due: items are due for renewal"
-    case .rolledBack: "the store is older than the one last used here"
+    case .rolledBack: "the store is older than the one last used here, or another one"
     case .unreachable: "fleet: the carrier cannot be reached"
     case .execFailed: "exec: prefs failed; otherwise the exit code is the program's"
     case .notExecutable: "exec: the program cannot be executed"

@@ -25,7 +25,7 @@ extension CofferError {
     case .notAStore, .notEncodable, .notDecodable, .invalidValue, .invalidSettings, .notExportable, .malformedSettings:
       .format
     case .newerFormat: .newerFormat
-    case .rolledBack, .vaultKeyUnverified: .rolledBack
+    case .rolledBack, .anotherStore, .vaultKeyUnverified: .rolledBack
     case .wrongKey, .wrongKeyForSource: .wrongKey
     case .keyUnavailable, .locked: .keyUnavailable
     case .damaged, .rootKeyUnverified: .integrity

@@ -154,7 +154,7 @@ public enum PrefsTool {
           "\(error.description) Reading works without space, writing and removing do not. If nothing else can be moved away, "
             + "move the store: \(CommandHint.text("backup OTHER-DISK/FILE")), and use the copy with -d OTHER-DISK/FILE."
         )
-      case .rolledBack, .vaultKeyUnverified:
+      case .rolledBack, .anotherStore, .vaultKeyUnverified:
         (
           error.exitStatus.rawValue,
           "\(error.description) To accept it, run: \(CommandHint.text("doctor --accept-older"))"

@@ -36,6 +36,39 @@ struct FreshnessTests {
     #expect(try tool.run("get", "a").code == 17)
   }
 
+  @Test(
+    "Is refused once the store was deleted and created again, as is a backup that was copied there; doctor accepts it")
+  func anotherStore() throws {
+    try tool.succeed("set", "a", "1")
+    let (older, backup) = (tool.path("older"), tool.path("backup.coffer"))
+    try tool.succeed("backup", backup)
+    try copy(tool.store, older)
+    try FileManager.default.removeItem(atPath: tool.store)
+    #expect(try tool.run("set", "a", "2").code == 0)
+    #expect(try tool.succeed("get", "a") == "2\n")
+    for other in [older, backup] {
+      try copy(other, tool.store)
+      for arguments in [["get", "a"], ["set", "a", "3"], ["doctor"]] {
+        let run = try tool.run(arguments, input: "".utf8)
+        #expect(run.code == 17 && run.text.isEmpty, "\(arguments)")
+        #expect(run.message.contains("another store than the one last used here"))
+        #expect(run.message.contains("prefs doctor --accept-older"))
+      }
+    }
+    #expect(try tool.run("get", "a", "--json").text.contains(#""error":"rolledBack""#))
+    try tool.succeed("doctor", "--accept-older")
+    #expect(try tool.succeed("get", "a") == "1\n")
+    try tool.succeed("restore-store", older, "--force", "--accept-keys")
+    #expect(try tool.succeed("get", "a") == "1\n")
+    // What was destroyed leaves nothing to compare with.
+    try tool.succeed("destroy", "--confirm", "settings.coffer")
+    try copy(backup, tool.store)
+    #expect(try tool.succeed("get", "a") == "1\n")
+    try tool.succeed("destroy", "--confirm", "settings.coffer")
+    try tool.succeed("init")
+    #expect(try tool.run("get", "a").code == 3)
+  }
+
   @Test("Is accepted by restore-store, even as a copy of the file")
   func restored() throws {
     try tool.succeed("set", "a", "1")

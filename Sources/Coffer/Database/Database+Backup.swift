@@ -15,10 +15,8 @@ extension Database {
   /// - Throws: `CofferError.storeExists` when there is already a file; `.keyUnavailable`, `.diskFull`, `.permissionDenied`,
   ///   `.damaged` or `.inputOutput`; the errors of `progress`.
   public func backup(to path: String, key: KeySource, progress: (Double) throws -> Void = { _ in }) throws {
-    let (vfs, group) = (vfs, sharedGroup)
-    try makeConnection().perform {
-      try Self.backup($0, to: path, key: key, vfs: vfs, group: group, cancellation: nil, progress)
-    }
+    let place = BackupPlace(path: path, group: sharedGroup, vfs: vfs, freshness: options.freshness)
+    try makeConnection().perform { try Self.backup($0, to: place, key: key, cancellation: nil, progress) }
   }
 
   /// Copies the database, as the synchronous form does, without blocking a thread.
@@ -28,9 +26,9 @@ extension Database {
   public func backup(
     to path: String, key: KeySource, progress: @escaping @Sendable (Double) throws -> Void = { _ in }
   ) async throws {
-    let (vfs, group) = (vfs, sharedGroup)
+    let place = BackupPlace(path: path, group: sharedGroup, vfs: vfs, freshness: options.freshness)
     try await makeConnection().performing { session, cancellation in
-      try Self.backup(session, to: path, key: key, vfs: vfs, group: group, cancellation: cancellation, progress)
+      try Self.backup(session, to: place, key: key, cancellation: cancellation, progress)
     }
   }
 
@@ -48,16 +46,25 @@ extension Database {
     return store.owner.group
   }
 
+  /// Where a backup is created, and what remembers stores there.
+  private struct BackupPlace {
+    let path: String
+    let group: gid_t?
+    let vfs: EncryptingVFS
+    let freshness: Freshness
+  }
+
   private static func backup(
-    _ session: Session, to path: String, key: KeySource, vfs: EncryptingVFS, group: gid_t?,
-    cancellation: Cancellation?,
+    _ session: Session, to place: BackupPlace, key: KeySource, cancellation: Cancellation?,
     _ progress: (Double) throws -> Void
   ) throws {
     try session.read(cancellation: cancellation) {
       try CofferError.translating {
         // The first read takes the snapshot.
         _ = try session.snapshot()
-        try Store.create(at: path, key: key, group: group, vfs: vfs) { copy, store in
+        try createUnopened(
+          at: place.path, key: key, group: place.group, vfs: place.vfs, freshness: place.freshness
+        ) { copy, store in
           try session.connection.copyPages(to: copy) { share in
             try cancellation?.check()
             try progress(share)
@@ -66,5 +73,16 @@ extension Database {
         }
       }
     }
+  }
+
+  /// Creates a store that is not opened here: nothing is remembered of it, nor of an earlier one of its name.
+  package static func createUnopened(
+    at path: String, key: KeySource, group: gid_t? = nil, vfs: EncryptingVFS = .standard,
+    freshness: Freshness = .automatic,
+    fill: (SQLiteConnection, Store) throws -> Void
+  ) throws {
+    let record = NewStoreRecord(freshness)
+    try Store.create(
+      at: path, key: key, group: group, vfs: vfs, fill: fill, naming: { try record.keep(ofStoreAt: $0, $1, $2) })
   }
 }

@@ -45,7 +45,10 @@ extension Database {
       guard try force || !Store.isPresent(at: path) || Store.isUnused(path) else { throw StorageError.busy }
       try prepare(replacement, of: path, key: key, options: unwatched, vfs: vfs, confirm)
       let earlier = try place(replacement, at: path, key: key, force: force, options, unwatched, vfs)
-      let database = try open(at: path, key: key, options: options, vfs: vfs)
+      // A program that was about to keep a record of the old store may just have done so.
+      var accepting = options
+      accepting.acceptsOlderStore = true
+      let database = try open(at: path, key: key, options: accepting, vfs: vfs)
       database.noteRestore()
       Store.announce(path)
       try database.close()

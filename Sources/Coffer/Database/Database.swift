@@ -66,7 +66,8 @@ public final class Database: Sendable {
 
     /// Where the newest state of the store is remembered, to recognize an older one.
     public var freshness: Freshness
-    /// Whether to open a store that is older than the last state used here: a backup that was restored on purpose.
+    /// Whether to open a store that is older than the last state used here, or another one: a backup that was put there on
+    /// purpose.
     ///
     /// The remembered state is then forgotten.
     public var acceptsOlderStore: Bool
@@ -221,8 +222,8 @@ public final class Database: Sendable {
   /// Opening alone does not change it.
   ///
   /// - Throws: `CofferError.storeNotFound`, `.notAStore`, `.newerFormat`, `.wrongKey`, `.keyUnavailable`, `.damaged`,
-  ///   `.rolledBack`, `.busy`, `.permissionDenied`, `.belongsToAnotherUser` or `.inputOutput`; after each of them every file
-  ///   is unchanged.
+  ///   `.rolledBack`, `.anotherStore`, `.busy`, `.permissionDenied`, `.belongsToAnotherUser` or `.inputOutput`; after each of
+  ///   them every file is unchanged.
   public static func open(at path: String, key: KeySource, options: Options = Options()) throws -> Database {
     try open(at: path, key: key, options: options, vfs: .standard)
   }
@@ -241,7 +242,8 @@ public final class Database: Sendable {
 
   /// Creates a store at `path`, which `key` opens.
   ///
-  /// It appears complete and durable, or not at all; missing folders are created.
+  /// It appears complete and durable, or not at all; missing folders are created. What was remembered of an earlier store at
+  /// `path` is forgotten (see ``Freshness``).
   ///
   /// - Parameter stretching: The cost of each guess at a passphrase. Ignored for random keys.
   /// - Throws: `CofferError.storeExists` when there is already a file, including one that another process has just created;
@@ -262,7 +264,13 @@ public final class Database: Sendable {
     try CofferError.translating {
       let group = try options.group.map { try FileOwner.group(named: $0) }
       if let group { try FilePermissions.checkFolder(above: path, letsWrite: group) }
-      try Store.create(at: path, key: key, stretching: .password(stretching), group: group, vfs: vfs, fill: fill)
+      var record = NewStoreRecord(options.freshness)
+      try Store.create(
+        at: path, key: key, stretching: .password(stretching), group: group, vfs: vfs,
+        fill: { connection, store in
+          try fill(connection, of: store)
+          try record.remember(store, connection)
+        }, naming: { try record.keep(ofStoreAt: $0, $1, $2) })
     }
     return try open(at: path, key: key, options: options, vfs: vfs)
   }

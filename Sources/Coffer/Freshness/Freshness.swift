@@ -23,7 +23,8 @@ public enum Freshness: Sendable {
 /// Remembers the newest state of stores in a place that copying their files does not affect.
 ///
 /// After commits that are on disk, at most once per ``interval``, a database gives it a record of some hundred bytes, sealed
-/// under a key of the store. Opening the store reads the record, and throws `CofferError.rolledBack` if the store is older.
+/// under a key of the store. Opening the store reads the record, and throws `CofferError.rolledBack` if the store is older, or
+/// `CofferError.anotherStore` if it is another one. Creating and restoring a store replace the record.
 /// ``FileAnchor`` keeps records in a folder; a TPM's counter or a keychain can also conform.
 ///
 /// Failures should be ignored: a store without a record opens as it is.

@@ -52,9 +52,11 @@ final class StoreWitness: Sendable {
   /// Compares a record with a snapshot of the store.
   ///
   /// A record under the former root key is one from before the replacement: the store keeps the key that reads it. One under
-  /// any other root key says that the store was under a later one, or that more than one replacement was missed.
+  /// any other root key says that the store was under a later one, or that more than one replacement was missed. One of another
+  /// store says that this one was put in its place: creating and restoring a store change the record themselves.
   ///
-  /// - Throws: `CofferError.rolledBack`.
+  /// - Throws: `CofferError.rolledBack`, `.anotherStore`; `StorageError.replaced` if the file was replaced meanwhile, and the
+  ///   record may be that of the new one.
   func check(_ record: [UInt8], _ store: Store, _ log: ChangeLog) throws {
     var reading = try store.read(witness: record)
     if case .otherRootKey = reading {
@@ -70,7 +72,10 @@ final class StoreWitness: Sendable {
     case .otherRootKey(let envelope):
       // The sequence decides nothing: who put the store under this key has chosen it.
       throw rolledBack(known: nil, envelope, found: try log.lastSequence(), store)
-    case .otherStore, .unreadable: break
+    case .otherStore:
+      if store.isReplaced { throw StorageError.replaced(path: store.path) }
+      throw CofferError.anotherStore(path: store.path)
+    case .unreadable: break
     }
   }
 
@@ -165,7 +170,9 @@ final class StoreWitness: Sendable {
           (new.commit, new.envelope, new.link) = (kept.commit, kept.envelope, kept.link)
         }
       case .otherRootKey(let envelope): guard envelope <= new.envelope else { return }
-      case .otherStore, .unreadable: break
+      // This store is being replaced by that one: it was opened with a record of its own, or none.
+      case .otherStore: return
+      case .unreadable: break
       }
     }
     if let record = try? store.seal(new) { anchor.keep(record, ofStoreAt: path) }

@@ -33,7 +33,7 @@ extension Database {
       try CofferError.translating {
         var report = SalvageReport()
         // Refuses an existing file before anything is read.
-        try Store.create(at: newPath, key: newKey) { connection, newStore in
+        try createUnopened(at: newPath, key: newKey) { connection, newStore in
           let store = try Store.openForSalvage(at: path, key: key)
           report.damagedEnvelopeCopies = try store.damagedEnvelopeCopies()
           let pages = try PageReader(store)

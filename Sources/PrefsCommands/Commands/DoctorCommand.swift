@@ -14,8 +14,8 @@ struct DoctorCommand: ParsableCommand {
       files in /etc/coffer are read, too. In a store above 64 MiB, pages and values are checked only with --deep. The exit code is 7 if \
       there is a problem; notes do not change it. If the store no longer opens, doctor names what is damaged. The store is not changed.
 
-      Every command refuses a store in your data folder that is older than the one last used there: someone may have put \
-      back an earlier copy. If that was intended, --accept-older accepts it. If the record of the newest state is none, doctor \
+      Every command refuses a store in your data folder that is older than the one last used there, or another one: someone may \
+      have put back an earlier copy, or exchanged the file. If that was intended, --accept-older accepts it. If the record of the newest state is none, doctor \
       removes it, and the next commit makes a new one.
 
       Examples:
@@ -27,7 +27,7 @@ struct DoctorCommand: ParsableCommand {
   @Flag(help: "Check every page and every value, however large the store is.")
   var deep = false
 
-  @Flag(help: "Accept a store that is older than the one last used here.")
+  @Flag(help: "Accept a store that is older than the one last used here, or another one.")
   var acceptOlder = false
 
   @Flag(help: "Print a JSON object.")
