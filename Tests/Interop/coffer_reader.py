@@ -1312,6 +1312,8 @@ def log_problems(plain: sqlite3.Connection) -> list:
         if previous is not None and sequence != previous + 1:
             problems.append(f"commits are missing before {sequence}")
         else:
+            size = len(as_bytes(keys))
+            size += sum(0 if part is None else len(as_bytes(part)) for part in (author, action))
             text = previous_link + struct.pack(">qqqqq", previous_total, sequence, time, writer, total) + noise
             for part in (author, action):
                 part = None if part is None else as_bytes(part)
@@ -1330,6 +1332,8 @@ def log_problems(plain: sqlite3.Connection) -> list:
                 text += struct.pack(">QB", collection, form) + committed
             if changed or hashlib.sha256(text).digest()[:16] != link:
                 problems.append(f"commit {sequence}, or what was before it, was changed")
+            elif total - previous_total < size or (total - previous_total > size and not lost):
+                problems.append(f"commit {sequence} says that it is larger or smaller than it is")
             else:
                 erased = {collection for collection, form, _ in parts if form & 4}
                 emptied = {

@@ -330,7 +330,15 @@ public final class Database: Sendable {
         core.hasUnrecordedEnvelope.store(true, ordering: .relaxed)
       }
       if let record {
-        try core.witness?.check(record, store, ChangeLog(connection: connection))
+        let log = ChangeLog(connection: connection)
+        try core.witness?.check(record, store, log)
+        if case .passed(let commit) = try StoreWitness.verify(record, store, log) {
+          options.logger.warning(
+            """
+            \(path): the record of the newest state has commit \(commit), which is no longer in the change log: nothing outside \
+            of the store vouches for the commits that are.
+            """)
+        }
       }
       if try VaultTable(connection: connection).hasRecord() { core.vault.isThere.store(true, ordering: .releasing) }
       try connection.commit()

@@ -79,16 +79,25 @@ final class StoreWitness: Sendable {
     }
   }
 
-  /// Up to which commit the record vouches for the log, as of the current transaction; nil without one of this store.
+  /// What a record vouches for in the change log.
+  enum Vouched {
+    /// Nothing: it is none of this store.
+    case nothing
+    /// The log up to this commit.
+    case log(upTo: Int64)
+    /// Nothing any more: the log begins after this commit, the recorded one.
+    case passed(Int64)
+    /// Another log than this one, up to this commit.
+    case otherLog(Int64)
+  }
+
+  /// What the record vouches for, as of the current transaction.
   ///
   /// - Parameter record: Read before the transaction.
-  /// - Returns: A sentence if the log differs.
-  static func verify(_ record: [UInt8], _ store: Store, _ log: ChangeLog) throws -> (commit: Int64?, problem: String?) {
-    guard case .whole(let witness, _) = try store.read(witness: record) else { return (nil, nil) }
-    guard try !log.has(witness.commit, witness.link) else { return (witness.commit, nil) }
-    return (
-      nil, "The change log does not have commit \(witness.commit) as the record outside of the store remembers it."
-    )
+  static func verify(_ record: [UInt8], _ store: Store, _ log: ChangeLog) throws -> Vouched {
+    guard case .whole(let witness, _) = try store.read(witness: record) else { return .nothing }
+    guard try log.has(witness.commit, witness.link) else { return .otherLog(witness.commit) }
+    return try log.link(of: witness.commit) == nil ? .passed(witness.commit) : .log(upTo: witness.commit)
   }
 
   private func isOlder(_ store: Store, than envelope: UInt64) throws -> Bool {

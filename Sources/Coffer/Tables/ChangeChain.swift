@@ -28,6 +28,15 @@ final class ChangeChain {
     static func byteCount(keys: [UInt8], author: String?, action: String?) -> Int64 {
       Int64(keys.count + (author?.utf8.count ?? 0) + (action?.utf8.count ?? 0))
     }
+
+    /// Whether `total` is that of the previous row plus what this one adds: old rows are dropped because of it.
+    ///
+    /// - Parameter isWhole: Whether the keys are those that were committed; otherwise they were more.
+    func hasTrueTotal(_ keys: [UInt8], after previous: ChangeLog.End, isWhole: Bool) -> Bool {
+      let (added, isOverflow) = total.subtractingReportingOverflow(previous.total)
+      let count = Self.byteCount(keys: keys, author: author, action: action)
+      return !isOverflow && (isWhole ? added == count : added >= count)
+    }
   }
 
   /// A row's digests, one for each list, and its link.
@@ -162,6 +171,8 @@ package struct ChangeLogCheck {
   package private(set) var erasures: [Int64] = []
   /// The last commit for which a record outside of the store vouches, with all before it; nil if there is none.
   package private(set) var recordedCommit: Int64?
+  /// The commit of a record that vouches for nothing in the log, because its commit is no longer there.
+  package private(set) var passedCommit: Int64?
   /// The problems, as sentences.
   package private(set) var problems: [String] = []
 
@@ -196,6 +207,10 @@ package struct ChangeLogCheck {
       problems.append("Commit \(row.sequence) in the change log, or one before it, was changed.")
       return
     }
+    guard row.hasTrueTotal(keys, after: previous, isWhole: emptied.isEmpty) else {
+      problems.append("Commit \(row.sequence) in the change log says that it is larger or smaller than it is.")
+      return
+    }
     explain(by: row.sequence, keys)
     if !emptied.isEmpty { emptiedCount += 1 }
     for id in emptied where unexplained[id] == nil { unexplained[id] = row.sequence }
@@ -204,9 +219,13 @@ package struct ChangeLogCheck {
   /// Compares the log with the record outside of the store.
   mutating func compare(with record: [UInt8]?, _ store: Store?, _ log: ChangeLog) throws {
     guard let record, let store else { return }
-    let (commit, problem) = try StoreWitness.verify(record, store, log)
-    recordedCommit = commit
-    if let problem { problems.append(problem) }
+    switch try StoreWitness.verify(record, store, log) {
+    case .nothing: break
+    case .log(let commit): recordedCommit = commit
+    case .passed(let commit): passedCommit = commit
+    case .otherLog(let commit):
+      problems.append("The change log does not have commit \(commit) as the record outside of the store remembers it.")
+    }
   }
 
   /// Takes note of what a commit erased.

@@ -9,7 +9,7 @@ struct ChangeLogText {
     let voucher =
       switch report.recordedCommit {
       case nil:
-        "Only its chain vouches for it: no freshness record has its end, and anyone with the store's key can rebuild a chain."
+        "Only its chain vouches for it: \(absence), and anyone with the store's key can rebuild a chain."
       case let recorded? where recorded == report.commits?.upperBound:
         "Its chain vouches for it, and the freshness record for the chain."
       case let recorded?:
@@ -22,6 +22,12 @@ struct ChangeLogText {
   var summary: String {
     let voucher = report.recordedCommit == nil ? "its chain alone" : "its chain and the freshness record"
     return "\(contents), by \(voucher)" + (report.emptiedCount == 0 ? "" : "; \(erasures)")
+  }
+
+  /// Why no record vouches for the log.
+  private var absence: String {
+    guard let passed = report.passedCommit else { return "no freshness record has its end" }
+    return "the freshness record has commit \(passed), which is no longer in the log"
   }
 
   private var contents: String {

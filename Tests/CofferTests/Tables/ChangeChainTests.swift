@@ -172,6 +172,43 @@ import Testing
     #expect(try problems() == ["The change log is empty."])
   }
 
+  @Test("7.4 detects a commit that says it is larger than it is, as if the oldest had been dropped for their size")
+  func forgedTotal() throws {
+    try commit(8)
+    /// A whole chain, as only the totals tell.
+    func rebuild(_ totals: [Int64]) throws {
+      try connection.perform { session in
+        let (connection, chain) = (session.connection, ChangeChain())
+        try connection.beginWrite(.full)
+        try connection.execute("DELETE FROM changes")
+        let link = try #require([UInt8](repeating: 7, count: 16).withUnsafeBytes { ChangeLink($0) })
+        var end = ChangeLog.End(sequence: 64 - Int64(totals.count), total: totals[0] - 1, link: link)
+        try Metadata(connection: connection).setLogStart(end)
+        for total in totals {
+          let noise = [UInt8](repeating: 1, count: 16)
+          let row = ChangeChain.Row(
+            sequence: end.sequence + 1, noise: noise, time: 1, writer: 1, author: nil, action: nil, total: total)
+          let seal = try chain.seal(row, [0], after: end)
+          try connection.execute(
+            """
+            INSERT INTO changes VALUES (\(row.sequence), x'\(HexText.text(row.noise))', 1, 1, NULL, \(total),
+            x'', NULL, x'\(HexText.text(seal.link.bytes))', x'00')
+            """)
+          end = ChangeLog.End(sequence: row.sequence, total: total, link: seal.link)
+        }
+        try connection.commit()
+      }
+    }
+    for total in [Int64(5) << 20, .max, 0, -1, .min] {
+      try rebuild([1, 2, total])
+      let problem = "Commit 64 in the change log says that it is larger or smaller than it is."
+      #expect(try problems().contains(problem), "\(total)")
+      #expect(try !database.verify().problems.isEmpty)
+    }
+    try rebuild([1, 2, 3])
+    #expect(try problems() == ["The commits up to 61 were removed from the change log too early."])
+  }
+
   @Test("7.4 detects that a collection's list of keys was emptied, unless a later commit erased the collection")
   func emptied() throws {
     try commit(8)
@@ -220,6 +257,32 @@ import Testing
     let hasKey = "instr(keys, CAST('stays' AS BLOB))"
     try execute("UPDATE changes SET keys = CAST(replace(keys, 'stays', 'faked') AS BLOB) WHERE \(hasKey)")
     #expect(try problems().count == 1)
+  }
+
+  @Test("7.4 is vouched for by nothing outside once the remembered commit has left the log, and says so")
+  func passed() throws {
+    let anchor = RecordedAnchor()
+    let options = Database.Options.quiet.anchored(anchor)
+    try database.close()
+    let watched = try Database.open(at: store.path, key: store.key, options: options)
+    try watched.makeConnection().readWrite { try $0.setObject(1, forKey: "n") }
+    let known = try #require(try watched.verifyChangeLog().recordedCommit)
+    try watched.close()
+    let other = try store.open()
+    try other.makeConnection().perform { session in
+      try session.connection.beginWrite(.normal)
+      for _ in 0..<(ChangeLog.maximumRowCount + 200) { try session.changeLog.append(ChangeSet(), time: 0, writer: 0) }
+      try session.connection.commit()
+    }
+    try other.close()
+    let again = try Database.open(at: store.path, key: store.key, options: options)
+    let report = try again.verifyChangeLog()
+    #expect(report.problems.isEmpty && report.recordedCommit == nil && report.passedCommit == known)
+    // The next commit is remembered, with all before it.
+    try again.makeConnection().readWrite { try $0.setObject(2, forKey: "n") }
+    let later = try again.verifyChangeLog()
+    #expect(later.recordedCommit == later.commits?.upperBound && later.passedCommit == nil)
+    try again.close()
   }
 
   @Test("7.4 detects a missing end of the log, and a rebuilt chain, if the newest link is remembered")
