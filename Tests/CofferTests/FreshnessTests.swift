@@ -399,4 +399,29 @@ private struct WatchedStore {
     #expect(anchor.record(ofStoreAt: path) == nil)
     #expect(try Data(contentsOf: URL(fileURLWithPath: target)) == Data([9]))
   }
+
+  @Test("7.3 is never an empty file; one that is, or has no folder, is a problem with a reason")
+  func obstacles() throws {
+    let store = try TemporaryStore()
+    let (folder, path) = (store.folder + "/a/b", store.path)
+    let anchor = FileAnchor(folder: folder)
+    func isProblem(_ part: String) -> Bool { anchor.problem(ofStoreAt: path)?.contains(part) ?? false }
+    #expect(anchor.problem(ofStoreAt: path) == nil)
+    try Data().write(to: URL(fileURLWithPath: store.folder + "/a"))
+    #expect(isProblem("is not a folder") && anchor.tryToKeep([1], ofStoreAt: path) != nil)
+    #expect(!anchor.removeObstacle(ofStoreAt: path))
+    try #require(unlink(store.folder + "/a") == 0)
+    try FileManager.default.createSymbolicLink(
+      atPath: store.folder + "/a", withDestinationPath: store.folder + "/none")
+    #expect(isProblem("leads nowhere") && anchor.tryToKeep([1], ofStoreAt: path) != nil)
+    try #require(unlink(store.folder + "/a") == 0)
+    #expect(anchor.tryToKeep([1], ofStoreAt: path) == nil && anchor.problem(ofStoreAt: path) == nil)
+    let name = try #require(try FileManager.default.contentsOfDirectory(atPath: folder).first)
+    try #require(truncate("\(folder)/\(name)", 0) == 0)
+    #expect(isProblem("is empty"))
+    #expect(anchor.tryToKeep([1, 2], ofStoreAt: path) == nil && anchor.record(ofStoreAt: path) == [1, 2])
+    // No folder of a new file: whatever the rights of this process.
+    let nowhere = FileAnchor(folder: "/proc/nowhere")
+    #expect(nowhere.tryToKeep([1], ofStoreAt: path)?.contains("would not be noticed") ?? false)
+  }
 }

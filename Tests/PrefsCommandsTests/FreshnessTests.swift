@@ -138,7 +138,7 @@ struct FreshnessTests {
 
   /// What is in the place of a record, and how doctor leaves it.
   enum Obstacle: String, CaseIterable, CustomTestStringConvertible {
-    case folder, fullFolder, pipe, link, tooLong, unreadable
+    case folder, fullFolder, pipe, link, tooLong, unreadable, empty
 
     var testDescription: String { rawValue }
   }
@@ -159,6 +159,7 @@ struct FreshnessTests {
     case .link: try FileManager.default.createSymbolicLink(atPath: file, withDestinationPath: "/dev/null")
     case .tooLong: _ = FileManager.default.createFile(atPath: file, contents: Data(count: 5000))
     case .unreadable: _ = FileManager.default.createFile(atPath: file, contents: Data(count: 100))
+    case .empty: _ = FileManager.default.createFile(atPath: file, contents: Data())
     }
     for arguments in [["get", "a"], ["list"], ["status"]] {
       let run = try tool.run(arguments, input: "".utf8)
@@ -174,6 +175,30 @@ struct FreshnessTests {
     try tool.succeed("set", "a", "3")
     try copy(older, tool.store)
     #expect(try tool.run("get", "a").code == 17)
+  }
+
+  @Test("Is not noticed without a folder for records, which every command reports once, and none fails")
+  func noFolder() throws {
+    let parent = tool.path(".local/state")
+    try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
+    for obstacle in ["file", "link", "file above"] {
+      try? FileManager.default.removeItem(atPath: state)
+      switch obstacle {
+      case "file": _ = FileManager.default.createFile(atPath: state, contents: Data())
+      case "link": try FileManager.default.createSymbolicLink(atPath: state, withDestinationPath: tool.path("none"))
+      default:
+        try FileManager.default.removeItem(atPath: parent)
+        _ = FileManager.default.createFile(atPath: parent, contents: Data())
+      }
+      for arguments in [["set", "a", "1"], ["get", "a"], ["list"], ["status"]] {
+        let run = try tool.run(arguments, input: "".utf8)
+        #expect(run.code == 0, "\(obstacle): \(arguments)")
+        let reports = run.message.components(separatedBy: "would not be noticed").count - 1
+        #expect(reports == 1 && !run.message.contains("doctor"), "\(obstacle): \(arguments): \(run.message)")
+      }
+      let doctor = try tool.run("doctor")
+      #expect(doctor.code == 7 && doctor.text.contains("It was left as it is"), "\(obstacle): \(doctor.text)")
+    }
   }
 
   @Test("Is noticed after the next commit where the record was too long by a byte")
@@ -204,10 +229,10 @@ struct FreshnessTests {
     #expect(!tool.exists(state))
   }
 
-  @Test("Is not checked if the state folder cannot be written, or is unset")
+  @Test("Is not checked if the state folder cannot be written, which is reported")
   func noState() throws {
     let environment = ["XDG_STATE_HOME": "/proc/nowhere"]
-    try tool.succeed("set", "a", "1", environment: environment)
+    #expect(try tool.run("set", "a", "1", environment: environment).message.contains("would not be noticed"))
     let older = tool.path("older")
     try copy(tool.store, older)
     try tool.succeed("set", "a", "2", environment: environment)
@@ -229,7 +254,7 @@ struct FreshnessTests {
     let alone = try tool.succeed("log", "--verify", environment: none)
     #expect(alone.hasPrefix(intact + "Only its chain vouches for it: no freshness record has its end, and anyone"))
     #expect(try tool.succeed("log", "--verify", "--json", environment: none).contains(#""recorded":null"#))
-    #expect(try tool.succeed("doctor", environment: none).contains("5 commits, 0 to 4, by its chain alone"))
+    #expect(try tool.run("doctor", environment: none).text.contains("5 commits, 0 to 4, by its chain alone"))
     #expect(try tool.run("log", "a", "--verify").code == 2)
     #expect(try tool.run("log", "--verify", "--limit", "1").code == 2)
   }

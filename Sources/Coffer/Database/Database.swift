@@ -185,8 +185,10 @@ public final class Database: Sendable {
     self.givenPath = givenPath.flatMap { FilePath.goesThroughLink($0) ? $0 : nil } ?? path
     var witness: StoreWitness?
     if case .file(let store) = backing {
-      witness = options.freshness.anchor(ofStoreAt: store.path, user: store.owner.user)
-        .map { StoreWitness(anchor: $0, path: store.path, vault: vault) }
+      let path = store.path
+      witness = options.freshness.anchor(ofStoreAt: path, user: store.owner.user).map { anchor in
+        StoreWitness(anchor: anchor, path: path, vault: vault) { options.logger.warning("\(path): \($0)") }
+      }
     }
     let isOnDisk = if case .file = backing { true } else { false }
     let this = WeakDatabase()
@@ -317,8 +319,8 @@ public final class Database: Sendable {
   private func checkContents(of store: Store) throws {
     if options.acceptsOlderStore { core.witness?.forget() }
     let record = core.witness?.record()
-    if let problem = core.witness?.problem(record, store) {
-      options.logger.warning("\(path): \(problem) `prefs doctor` mends it.")
+    if let witness = core.witness, let problem = witness.problem(record, store) {
+      options.logger.warning("\(path): \(problem)\(witness.hasFile ? " `prefs doctor` mends it." : "")")
       state.withLock { $0.recordProblem = problem }
     }
     let connection = try SQLiteConnection.open(store, busyTimeout: options.busyTimeout) { connection in
@@ -460,7 +462,9 @@ public final class Database: Sendable {
   /// - Returns: What was done about it, as a sentence; nil if there was no problem.
   package func mendRecord() -> String? {
     guard let problem = recordProblem, let witness = core.witness else { return nil }
-    guard witness.removeObstacle() else { return problem + " It is not yours, and was left as it is." }
+    guard witness.removeObstacle() else {
+      return problem + " It was left as it is: remove what is in the way, if it is yours."
+    }
     state.withLock { $0.recordProblem = nil }
     return problem + " It was removed; the next commit makes a new one."
   }

@@ -17,7 +17,8 @@ import CofferStorage
 /// ```
 ///
 /// The folder is created with mode 0700 if missing, the files with mode 0600. A file is overwritten in one write, and synced only
-/// around a new root key: after a power failure it may hold an earlier record, and a torn one counts as no record.
+/// around a new root key, and in place of the record of another store: after a power failure it may hold an earlier record, and a
+/// torn one counts as no record.
 ///
 /// The kernel's keyring is not used as an anchor. Root has the same keyring in every container of a host, where a copy of a
 /// store may have the same path and other commits, which would be a false alarm; and the keyring is empty after a reboot.
@@ -39,21 +40,35 @@ public struct FileAnchor: FreshnessAnchor, SynchronizedAnchor {
   }
 
   /// Writes the record of the store at `path`, or removes it.
-  public func keep(_ record: [UInt8]?, ofStoreAt path: String) {
-    guard let file = file(of: path) else { return }
+  public func keep(_ record: [UInt8]?, ofStoreAt path: String) { _ = tryToKeep(record, ofStoreAt: path) }
+
+  /// The same.
+  ///
+  /// - Returns: Why that failed, as a sentence; nil if it did not.
+  func tryToKeep(_ record: [UInt8]?, ofStoreAt path: String) -> String? {
+    guard let file = file(of: path) else { return nil }
     guard let record else {
       // Durable, unlike a record: after a power failure the earlier one would speak of a store that was replaced.
       if unlink(file) == 0 { FilePath.syncFolder(of: file) }
-      return
+      return nil
     }
-    var descriptor = Self.openForWriting(file)
-    if descriptor < 0, errno == ENOENT, (try? FilePath.makeOwnFolder(above: file)) != nil {
-      descriptor = Self.openForWriting(file)
+    do {
+      try Self.write(record, to: file)
+      return nil
+    } catch {
+      return problem(ofStoreAt: path) ?? Self.sentence(file, "cannot be written (\(error))")
     }
-    guard descriptor >= 0 else { return }
+  }
+
+  private static func write(_ record: [UInt8], to file: String) throws(SystemCallFailure) {
+    let descriptor = open(file, writing)
+    guard descriptor >= 0 else {
+      guard errno == ENOENT else { throw SystemCallFailure() }
+      return try make(record, file)
+    }
     defer { close(descriptor) }
     // Shorter than a sector, and overwritten in place: a half-written record is never valid.
-    guard pwrite(descriptor, record, record.count, 0) == record.count else { return }
+    guard pwrite(descriptor, record, record.count, 0) == record.count else { throw SystemCallFailure() }
     // A longer file is no record.
     var status = stat()
     if fstat(descriptor, &status) == 0, status.st_size > off_t(record.count) {
@@ -61,16 +76,67 @@ public struct FileAnchor: FreshnessAnchor, SynchronizedAnchor {
     }
   }
 
-  /// Why the record of the store at `path` cannot be read or kept, as a sentence; nil if there is no record yet.
+  /// Makes a file with a record: it is never seen empty, and a full disk leaves none.
+  private static func make(_ record: [UInt8], _ file: String) throws(SystemCallFailure) {
+    _ = try? FilePath.makeOwnFolder(above: file)
+    let new = "\(file).\(UInt32.random(in: .min ... .max)).new"
+    let descriptor = open(new, writing | O_CREAT | O_EXCL, 0o600)
+    guard descriptor >= 0 else { throw SystemCallFailure() }
+    defer { close(descriptor) }
+    guard pwrite(descriptor, record, record.count, 0) == record.count, rename(new, file) == 0 else {
+      let failure = SystemCallFailure()
+      unlink(new)
+      throw failure
+    }
+  }
+
+  /// The error that a system call has left in `errno`.
+  private struct SystemCallFailure: Error, CustomStringConvertible {
+    let description = String(cString: strerror(errno))
+  }
+
+  /// Why the record of the store at `path` cannot be read or kept, as a sentence; nil if there is none yet, and could be one.
   func problem(ofStoreAt path: String) -> String? {
     guard let file = file(of: path), let obstacle = Self.obstacle(at: file) else { return nil }
-    return "The record of the newest state, \(file), \(obstacle): an older copy of the store would not be noticed."
+    return Self.sentence(file, obstacle)
+  }
+
+  private static func sentence(_ file: String, _ obstacle: String) -> String {
+    "The record of the newest state, \(file), \(obstacle): an older copy of the store would not be noticed."
+  }
+
+  /// Whether there is a file in the place of the record of the store at `path`, or anything else.
+  func hasFile(ofStoreAt path: String) -> Bool {
+    var status = stat()
+    return file(of: path).map { lstat($0, &status) == 0 } ?? false
+  }
+
+  /// Why no file can be made in the folder above `path`, which may be missing.
+  private static func obstacleToMaking(_ path: String) -> String? {
+    guard let slash = path.lastIndex(of: "/"), slash > path.startIndex else { return nil }
+    let folder = String(path[..<slash])
+    var status = stat()
+    guard stat(folder, &status) == 0 else {
+      let code = errno
+      if code == ENOENT {
+        guard lstat(folder, &status) == 0 else { return obstacleToMaking(folder) }
+        return "cannot be made: \(folder) is a symbolic link that leads nowhere"
+      }
+      if code == ENOTDIR { return obstacleToMaking(folder) ?? "cannot be made: \(folder) is not a folder" }
+      return "cannot be made: \(folder) cannot be examined (\(String(cString: strerror(code))))"
+    }
+    guard status.st_mode & S_IFMT == S_IFDIR else { return "cannot be made: \(folder) is not a folder" }
+    guard faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) == 0 else {
+      return "cannot be made: \(folder) cannot be written (\(String(cString: strerror(errno))))"
+    }
+    return nil
   }
 
   private static func obstacle(at file: String) -> String? {
     var status = stat()
     guard lstat(file, &status) == 0 else {
-      return errno == ENOENT || errno == ENOTDIR ? nil : "cannot be examined (\(String(cString: strerror(errno))))"
+      if errno == ENOENT || errno == ENOTDIR { return obstacleToMaking(file) }
+      return "cannot be examined (\(String(cString: strerror(errno))))"
     }
     switch status.st_mode & S_IFMT {
     case S_IFREG: break
@@ -78,6 +144,7 @@ public struct FileAnchor: FreshnessAnchor, SynchronizedAnchor {
     case S_IFLNK: return "is a symbolic link"
     default: return "is not a regular file"
     }
+    if status.st_size == 0 { return "is empty" }
     if status.st_size > off_t(maximumByteCount) { return "is too long for a record" }
     guard faccessat(AT_FDCWD, file, R_OK | W_OK, AT_EACCESS) == 0 else { return "cannot be read and written" }
     return nil
@@ -86,16 +153,23 @@ public struct FileAnchor: FreshnessAnchor, SynchronizedAnchor {
   /// Removes what is in the place of the record of the store at `path` and cannot be used, if it is this user's own; the
   /// next commit makes a new record.
   ///
-  /// A folder that is not empty gets another name instead.
+  /// A folder that is not empty gets another name instead. What is wrong with the folder of the records is left as it is.
   ///
   /// - Returns: Whether nothing is in the way any more.
   func removeObstacle(ofStoreAt path: String) -> Bool {
     guard let file = file(of: path) else { return false }
     var status = stat()
-    guard lstat(file, &status) == 0 else { return errno == ENOENT }
-    guard status.st_uid == geteuid() else { return false }
-    guard status.st_mode & S_IFMT == S_IFDIR else { return unlink(file) == 0 }
-    return rmdir(file) == 0 || rename(file, "\(file)-removed-\(UInt32.random(in: .min ... .max))") == 0
+    if lstat(file, &status) == 0 {
+      guard status.st_uid == geteuid() else { return false }
+      if status.st_mode & S_IFMT == S_IFDIR {
+        guard rmdir(file) == 0 || rename(file, "\(file)-removed-\(UInt32.random(in: .min ... .max))") == 0 else {
+          return false
+        }
+      } else if unlink(file) != 0 {
+        return false
+      }
+    }
+    return problem(ofStoreAt: path) == nil
   }
 
   /// Writes the record of the store at `path` to disk.
@@ -110,9 +184,7 @@ public struct FileAnchor: FreshnessAnchor, SynchronizedAnchor {
   /// Larger than any record.
   private static let maximumByteCount = 512
 
-  private static func openForWriting(_ file: String) -> Int32 {
-    open(file, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
-  }
+  private static let writing = O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
 
   private func file(of path: String) -> String? {
     var path = path

@@ -11,8 +11,13 @@ final class StoreWitness: Sendable {
   /// The vault's keys of this database: the record remembers the one last used.
   private let vault: VaultKeys
   private let state = Lock(State())
+  /// Receives why a record could not be kept, once.
+  private let report: @Sendable (String) -> Void
 
   private struct State {
+    /// Whether it is known that no record can be kept.
+    var isReported = false
+
     /// The last commit of this database, synced or not.
     var committed: Witness?
     /// A state that is on disk and has not been kept yet.
@@ -20,8 +25,12 @@ final class StoreWitness: Sendable {
     var lastKept: ContinuousClock.Instant?
   }
 
-  init(anchor: any FreshnessAnchor, path: String, vault: VaultKeys) {
+  /// - Parameter report: Receives why a record could not be kept, as a sentence, once.
+  init(
+    anchor: any FreshnessAnchor, path: String, vault: VaultKeys, report: @escaping @Sendable (String) -> Void = { _ in }
+  ) {
     self.anchor = anchor
+    self.report = report
     currentPath = Lock(path)
     self.vault = vault
   }
@@ -35,11 +44,17 @@ final class StoreWitness: Sendable {
   ///
   /// - Parameter record: The record, if there is one.
   func problem(_ record: [UInt8]?, _ store: Store) -> String? {
-    if let problem = fileAnchor?.problem(ofStoreAt: path) { return problem }
+    if let problem = fileAnchor?.problem(ofStoreAt: path) {
+      state.withLock { $0.isReported = true }
+      return problem
+    }
     guard let record, case .unreadable? = try? store.read(witness: record) else { return nil }
     return "The record of the newest state cannot be read: an older copy of the store would not be noticed. The next "
       + "commit makes a new one."
   }
+
+  /// Whether something is in the place of the record.
+  var hasFile: Bool { fileAnchor?.hasFile(ofStoreAt: path) ?? false }
 
   /// Makes way for a new record.
   ///
@@ -148,7 +163,7 @@ final class StoreWitness: Sendable {
   /// - Parameter isSynced: Whether everything that this database has committed is on disk.
   func close(isSynced: Bool, _ store: Store) {
     let last = state.withLock { state in
-      defer { state = State() }
+      defer { (state.committed, state.pending, state.lastKept) = (nil, nil, nil) }
       return isSynced ? state.committed : state.pending
     }
     if let last { keep(last, store) }
@@ -184,7 +199,17 @@ final class StoreWitness: Sendable {
       case .unreadable: break
       }
     }
-    if let record = try? store.seal(new) { anchor.keep(record, ofStoreAt: path) }
+    if let record = try? store.seal(new) { keep(record) }
+  }
+
+  private func keep(_ record: [UInt8]) {
+    guard let fileAnchor else { return anchor.keep(record, ofStoreAt: path) }
+    guard let problem = fileAnchor.tryToKeep(record, ofStoreAt: path) else { return }
+    let isNews = state.withLock { state in
+      defer { state.isReported = true }
+      return !state.isReported
+    }
+    if isNews { report(problem) }
   }
 
   // MARK: The vault
@@ -203,7 +228,7 @@ final class StoreWitness: Sendable {
     guard !isSame(vault, kept.vault) else { return }
     kept.vault = vault
     guard let record = try? store.seal(kept) else { return }
-    anchor.keep(record, ofStoreAt: path)
+    keep(record)
     synchronize()
   }
 
