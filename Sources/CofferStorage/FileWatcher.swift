@@ -10,6 +10,9 @@ import Dispatch
 
 /// Reports commits by other processes, or changes to files, without polling.
 ///
+/// Each user has a limited number of inotify instances and watches, often 128 of the first. When none is left, the watcher
+/// looks by itself, several times a second.
+///
 /// Writes through mapped memory raise no event, and the log is written before its commit is visible, so a writer
 /// raises an event after each commit. On Linux it opens and closes the log, which has no locks that closing could
 /// drop. Changing a file's times, as on other systems, would make each synced commit a third slower on Linux, because
@@ -18,48 +21,139 @@ import Dispatch
 /// Unchecked: all properties are constants, and dispatch sources may be cancelled on any thread.
 package final class FileWatcher: @unchecked Sendable {
   private let sources: [any DispatchSourceProtocol]
+  /// Why the watcher polls, in words; nil if the system reports changes.
+  package let pollingReason: String?
 
   #if os(Linux)
+    /// Opens an inotify instance; negative without one.
+    package typealias Instance = @Sendable () -> Int32
+
+    package static let systemInstance: Instance = { inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC)) }
+
     /// Watches the folder of `path`, inotify(7), because the log is created and deleted, and the store may be replaced.
-    package init(path: String, queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void) throws {
+    package init(
+      path: String, queue: DispatchQueue, instance: Instance = systemInstance,
+      _ handler: @escaping @Sendable () -> Void
+    ) throws {
       let name = FilePath.lastComponent(of: path)
       let log = name + "-wal"
-      let descriptor = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
-      guard descriptor >= 0 else { throw StorageError(errno: errno, path: path) }
-      let folder = FilePath.folder(above: path)
-      guard inotify_add_watch(descriptor, folder, UInt32(IN_CLOSE_NOWRITE | IN_MOVED_TO)) >= 0 else {
-        let error = StorageError(errno: errno, path: path)
+      let descriptor = instance()
+      var code = descriptor < 0 ? errno : 0
+      if descriptor >= 0,
+        inotify_add_watch(descriptor, FilePath.folder(above: path), UInt32(IN_CLOSE_NOWRITE | IN_MOVED_TO)) < 0
+      {
+        code = errno
         close(descriptor)
-        throw error
       }
-      sources = [
-        Self.source(descriptor, queue, handler) { event, changed in
-          changed == (event.mask & UInt32(IN_MOVED_TO) != 0 ? name : log)
-        }
-      ]
+      pollingReason = Self.pollingReason(code)
+      if pollingReason != nil {
+        // The handler looks into the store, which is the only way to find out.
+        sources = [Self.timer(queue, handler)]
+      } else {
+        guard code == 0 else { throw StorageError(errno: code, path: path) }
+        sources = [
+          Self.source(descriptor, queue, handler) { event, changed in
+            changed == (event.mask & UInt32(IN_MOVED_TO) != 0 ? name : log)
+          }
+        ]
+      }
     }
+
+    // MARK: Polling
+
+    private static let pollInterval = DispatchTimeInterval.milliseconds(250)
+
+    /// In words; nil for a reason that does not end when others stop watching.
+    private static func pollingReason(_ code: Int32) -> String? {
+      switch code {
+      case EMFILE, ENFILE: "no inotify instance is left, see fs.inotify.max_user_instances"
+      case ENOSPC, ENOMEM: "no inotify watch is left, see fs.inotify.max_user_watches"
+      default: nil
+      }
+    }
+
+    private static func timer(
+      _ queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void
+    ) -> any DispatchSourceProtocol {
+      let timer = DispatchSource.makeTimerSource(queue: queue)
+      timer.schedule(deadline: .now() + pollInterval, repeating: pollInterval, leeway: .milliseconds(50))
+      timer.setEventHandler(handler: handler)
+      timer.activate()
+      return timer
+    }
+
+    /// The states of files, to find changes.
+    ///
+    /// Unchecked: only the watcher's queue uses it.
+    private final class Poll: @unchecked Sendable {
+      private let folders: WatchedFolders
+      private var last: [String: [Int]]
+      private var reported: [String: [Int]]
+
+      init(_ folders: WatchedFolders) {
+        self.folders = folders
+        last = Self.states(folders)
+        reported = last
+      }
+
+      /// Whether something has changed and stayed so since the last look: it may have been half-written before.
+      func hasChanged() -> Bool {
+        let states = Self.states(folders)
+        defer { last = states }
+        guard states == last, states != reported else { return false }
+        reported = states
+        return true
+      }
+
+      private static func states(_ folders: WatchedFolders) -> [String: [Int]] {
+        var states: [String: [Int]] = [:]
+        for (folder, names) in folders.names {
+          states[folder] = state(of: folder)
+          let all: [String] =
+            switch names {
+            case .all: ((try? FolderNames.read(folder)) ?? []).map { String(decoding: $0, as: UTF8.self) }
+            case .some(let names): Array(names)
+            }
+          for name in all { states["\(folder)/\(name)"] = state(of: "\(folder)/\(name)") }
+        }
+        return states
+      }
+
+      private static func state(of path: String) -> [Int]? {
+        var status = stat()
+        guard lstat(path, &status) == 0 else { return nil }
+        // A folder's own times change with every file in it, also with those that are of no interest.
+        guard status.st_mode & S_IFMT != S_IFDIR else { return [Int(status.st_ino), Int(status.st_mode)] }
+        return [
+          Int(status.st_ino), Int(status.st_mode), Int(status.st_size), status.st_mtim.tv_sec, status.st_mtim.tv_nsec,
+          status.st_ctim.tv_sec, status.st_ctim.tv_nsec,
+        ]
+      }
+    }
+
+    // MARK: Events
 
     /// Watches files and folders, existing or not, and the direct contents of the folders.
     ///
     /// A new file is reported once it is closed, so that it is not read half-written. Links themselves are watched,
     /// not followed.
     package convenience init(
-      paths: [String], queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void
+      paths: [String], queue: DispatchQueue, instance: Instance = systemInstance,
+      _ handler: @escaping @Sendable () -> Void
     ) throws {
-      try self.init(WatchedFolders(paths), queue, handler)
+      try self.init(WatchedFolders(paths), queue, instance, handler)
     }
 
     private init(
-      _ folders: WatchedFolders, _ queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void
+      _ folders: WatchedFolders, _ queue: DispatchQueue, _ instance: Instance,
+      _ handler: @escaping @Sendable () -> Void
     ) throws {
-      let descriptor = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
-      guard descriptor >= 0 else {
-        throw StorageError.inputOutput(
-          path: folders.names.keys.min() ?? "",
-          reason: "it cannot be watched: \(String(cString: strerror(errno))), see inotify(7)")
-      }
-      do {
+      let descriptor = instance()
+      let code = descriptor < 0 ? errno : 0
+      do throws(NoWatch) {
+        guard code == 0 else { throw NoWatch(code: code, folder: folders.names.keys.min() ?? "") }
         let watches = try Self.watch(folders, descriptor)
+        pollingReason = nil
         sources = [
           Self.source(descriptor, queue, handler) { event, name in
             // An event without a name is about the folder itself, which its parent's watch also reports.
@@ -68,9 +162,17 @@ package final class FileWatcher: @unchecked Sendable {
           }
         ]
       } catch {
-        close(descriptor)
-        throw error
+        if descriptor >= 0 { close(descriptor) }
+        pollingReason = Self.pollingReason(error.code)
+        guard pollingReason != nil else { throw StorageError(errno: error.code, path: error.folder) }
+        let poll = Poll(folders)
+        sources = [Self.timer(queue) { if poll.hasChanged() { handler() } }]
       }
+    }
+
+    private struct NoWatch: Error {
+      let code: Int32
+      let folder: String
     }
 
     /// Whether something new is a regular file, whose close is reported later; not a folder or a link.
@@ -82,7 +184,7 @@ package final class FileWatcher: @unchecked Sendable {
     private typealias Watches = [Int32: (folder: String, names: WatchedFolders.Names)]
 
     /// - Returns: For each watch, its folder and the names to report.
-    private static func watch(_ folders: WatchedFolders, _ descriptor: Int32) throws -> Watches {
+    private static func watch(_ folders: WatchedFolders, _ descriptor: Int32) throws(NoWatch) -> Watches {
       let events = IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB
       var watches: Watches = [:]
       for (folder, names) in folders.names {
@@ -90,11 +192,8 @@ package final class FileWatcher: @unchecked Sendable {
         if watch >= 0 {
           // Two paths may lead to one folder.
           watches[watch] = (folder, watches[watch].map { $0.names.union(names) } ?? names)
-        } else if errno == ENOSPC {
-          throw StorageError.inputOutput(
-            path: folder, reason: "it cannot be watched: fs.inotify.max_user_watches is reached")
-        } else if ![ENOENT, ENOTDIR, EACCES].contains(errno) {
-          throw StorageError(errno: errno, path: folder)
+        } else if case let code = errno, ![ENOENT, ENOTDIR, EACCES].contains(code) {
+          throw NoWatch(code: code, folder: folder)
         }
       }
       return watches
@@ -156,6 +255,7 @@ package final class FileWatcher: @unchecked Sendable {
       source.setEventHandler(handler: handler)
       source.activate()
       sources = [source]
+      pollingReason = nil
     }
 
     /// Watches files and folders, existing or not, and the direct contents of the folders.
@@ -171,6 +271,7 @@ package final class FileWatcher: @unchecked Sendable {
       _ folders: WatchedFolders, _ queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void
     ) throws {
       let descriptors = try Self.open(folders.filesAndFolders)
+      pollingReason = nil
       sources = descriptors.map { descriptor in
         let source = DispatchSource.makeFileSystemObjectSource(
           fileDescriptor: descriptor, eventMask: [.write, .extend, .attrib, .link, .rename, .delete], queue: queue)
@@ -206,7 +307,11 @@ package final class FileWatcher: @unchecked Sendable {
   package convenience init(
     leadingToFolderOf path: String, queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void
   ) throws {
-    try self.init(WatchedFolders(leadingToFolderOf: path), queue, handler)
+    #if os(Linux)
+      try self.init(WatchedFolders(leadingToFolderOf: path), queue, Self.systemInstance, handler)
+    #else
+      try self.init(WatchedFolders(leadingToFolderOf: path), queue, handler)
+    #endif
   }
 
   deinit {

@@ -1,4 +1,13 @@
 import ArgumentParser
+import Coffer
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
 
 /// Prepares the arguments of the process for the parser.
 package enum CommandArguments {
@@ -12,6 +21,8 @@ package enum CommandArguments {
   ///
   /// `CommandLine.arguments` repairs invalid UTF-8, and would so store another value than the one given.
   ///
+  /// The arguments of the program that `exec` starts may be other bytes; see ``bytes(_:)``.
+  ///
   /// - Throws: ``Failure`` with the status `usage` when an argument is not UTF-8, `other` when they cannot be read.
   package static func ofThisProcess() throws -> [String] {
     // On Linux, Swift reads them from there.
@@ -21,13 +32,31 @@ package enum CommandArguments {
     var arguments: [String] = []
     for index in 1..<max(1, Int(CommandLine.argc)) {
       guard let bytes = CommandLine.unsafeArgv[index] else { break }
-      guard let argument = String(validatingCString: bytes) else {
+      if let argument = String(validatingCString: bytes) {
+        arguments.append(argument)
+      } else if isForOtherProgram(after: arguments) {
+        arguments.append(bytesMark + HexText.text(UnsafeRawBufferPointer(start: bytes, count: strlen(bytes))))
+      } else {
         throw Failure(
           .usage, "argument \(index) is not valid UTF-8. Pass other bytes with - or --value-file, and --type data.")
       }
-      arguments.append(argument)
     }
     return arguments
+  }
+
+  /// A prefix for the hexadecimal digits of an argument that is not text.
+  private static let bytesMark = "\0\0"
+
+  /// Whether the next argument is one of the program that `exec` starts.
+  private static func isForOtherProgram(after arguments: [String]) -> Bool {
+    guard let end = arguments.firstIndex(of: "--"), arguments.count > end + 1 else { return false }
+    return commandName(in: arguments) == ExecCommand.configuration.commandName
+  }
+
+  /// The bytes of an argument for another program.
+  static func bytes(_ argument: String) -> [UInt8] {
+    guard argument.utf8.starts(with: bytesMark.utf8) else { return Array(argument.utf8) }
+    return HexText.bytes(String(argument.utf8.dropFirst(bytesMark.utf8.count)) ?? "") ?? []
   }
 
   /// The arguments with the negative numbers before `--` marked as values.

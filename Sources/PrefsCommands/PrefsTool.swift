@@ -29,6 +29,7 @@ public enum PrefsTool {
     prepare()
     do {
       let arguments = try CommandArguments.ofThisProcess()
+      try Environment.check()
       if try printCompletionScript(arguments, of: command) { exit(ExitStatus.success.rawValue) }
       var parsed = try command.parseAsRoot(CommandArguments.movingOptions(arguments, behindCommandOf: command))
       Cryptography.setUpAlone(withNamesAndWords: false)
@@ -54,6 +55,7 @@ public enum PrefsTool {
   private static func run() -> Int32 {
     do {
       let arguments = try CommandArguments.ofThisProcess()
+      try Environment.check()
       // Handle frequent requests before the full command tree, which takes 40 pages of memory.
       if let request = PlainArguments.request(arguments) {
         Cryptography.setUpAlone(withNamesAndWords: false)

@@ -30,7 +30,7 @@ package enum FormatsTool {
   }
 
   /// Parses YAML or TOML into a tree.
-  package static func tree(_ text: String, _ format: SettingsFormat) throws -> Value {
+  package static func tree(_ text: String, _ format: SettingsFormat) throws -> FileTree {
     switch format {
     case .yaml: try YAMLReader.tree(text)
     case .toml: try TOMLReader.tree(text)
@@ -38,7 +38,7 @@ package enum FormatsTool {
     }
   }
 
-  private static func answer(_ tree: () throws -> Value) throws -> [UInt8] {
+  private static func answer(_ tree: () throws -> FileTree) throws -> [UInt8] {
     do {
       return [FormatsProgram.Answer.tree.rawValue] + (try TreeBytes.bytes(try tree()))
     } catch let problem as FormatProblem {

@@ -4,26 +4,38 @@ import TOMLKit
 
 /// Parses settings in TOML 1.0.
 package enum TOMLReader {
-  package static func tree(_ text: String) throws -> Value {
+  package static func tree(_ text: String) throws -> FileTree {
     var limits = TOMLLimits(text)
     try limits.check()
     do {
-      return .dictionary(try members(of: TOMLTable(string: text), depth: 0))
+      let table = try TOMLTable(string: text)
+      // Its nodes live as long as it.
+      return try withExtendedLifetime(table) {
+        .members(try members(of: table).map { FileTree.Member($0.name, try tree($0.node, depth: 1)) })
+      }
     } catch let error as TOMLParseError {
       // The parser's own message may quote the file.
       throw FormatProblem("not TOML, line \(error.source.begin.line), column \(error.source.begin.column)")
     }
   }
 
-  private static func members(of table: TOMLTable, depth: Int) throws -> [String: Value] {
-    // TOML distinguishes names that Swift considers equal, by their Unicode normalization.
+  private static func members(of table: TOMLTable) -> [(name: String, node: TOMLValue)] {
+    zip(table.keys, table.values).map { ($0, $1) }
+  }
+
+  private static func tree(_ node: TOMLValue, depth: Int) throws -> FileTree {
+    guard depth < FileTree.outerLevels, let table = node.table else { return .value(try value(node, depth: depth)) }
+    return .members(try members(of: table).map { FileTree.Member($0.name, try tree($0.node, depth: depth + 1)) })
+  }
+
+  private static func dictionary(_ table: TOMLTable, depth: Int) throws -> Value {
     var members: [String: Value] = [:]
-    for (name, node) in zip(table.keys, table.values) {
+    for (name, node) in Self.members(of: table) {
       guard members.updateValue(try value(node, depth: depth + 1), forKey: name) == nil else {
-        throw FormatProblem("two names differ only in Unicode normalization")
+        throw FormatProblem(FileTree.reason(forSecond: name, in: members))
       }
     }
-    return members
+    return .dictionary(members)
   }
 
   private static func value(_ node: TOMLValue, depth: Int) throws -> Value {
@@ -37,7 +49,7 @@ package enum TOMLReader {
       case .double: node.double.map(Value.double)
       case .string: node.string.map(Value.string)
       case .array: try node.array.map { .array(try $0.map { try Self.value($0.tomlValue, depth: depth + 1) }) }
-      case .table: try node.table.map { .dictionary(try members(of: $0, depth: depth)) }
+      case .table: try node.table.map { try dictionary($0, depth: depth) }
       case .date: node.date.flatMap { Timestamp.date(text($0)) }.map(Value.date)
       case .dateTime: try node.dateTime.flatMap { Timestamp.date(try text($0)) }.map(Value.date)
       case .time: throw FormatProblem("a time without a date isn't supported; write it as text")
@@ -89,12 +101,16 @@ private struct TOMLLimits {
   }
 
   mutating func check() throws {
+    // Wherever it is, in comments too: the parser would read the file only up to it.
+    if let index = bytes.firstIndex(of: 0) {
+      position = index
+      throw FormatProblem("not TOML: it holds the character U+0000, line \(line)")
+    }
     // A byte order mark.
     if bytes.starts(with: [0xef, 0xbb, 0xbf]) { position = 3 }
     while let byte = next() {
       defer { isAtLineStart = byte == UInt8(ascii: "\n") || isAtLineStart && Self.isBlank(byte) }
       switch byte {
-      case 0: throw FormatProblem("not TOML: it holds the character U+0000")
       case UInt8(ascii: "[") where isAtLineStart && open.isEmpty: try skipHeader()
       case UInt8(ascii: "#"): while let byte = peek(), byte != UInt8(ascii: "\n") { position += 1 }
       case UInt8(ascii: "\""), UInt8(ascii: "'"): try skipString(byte)
@@ -179,7 +195,6 @@ private struct TOMLLimits {
       isMultiline = true
     }
     while let byte = next() {
-      if byte == 0 { throw FormatProblem("not TOML: it holds the character U+0000") }
       if byte == UInt8(ascii: "\n"), !isMultiline { return }
       if byte == UInt8(ascii: "\\"), quote == UInt8(ascii: "\"") {
         if ["u0000", "U00000000"].contains(where: { bytes[position...].starts(with: $0.utf8) }) {

@@ -1,6 +1,5 @@
 import Coffer
 import PrefsCommands
-import Yams
 
 #if canImport(FoundationEssentials)
   import FoundationEssentials
@@ -8,110 +7,229 @@ import Yams
   import Foundation
 #endif
 
-/// Parses settings in YAML, with the core schema of YAML 1.2 plus timestamps and binary of YAML 1.1.
+/// Parses settings in YAML, with the core schema of YAML 1.2 plus timestamps, binary and merge keys of YAML 1.1.
 package struct YAMLReader {
-  /// The number of nodes that may still be visited: nested aliases expand exponentially.
+  /// A node with its aliases replaced.
+  private indirect enum Node {
+    case scalar(Value)
+    case sequence([Node])
+    case mapping([Member])
+  }
+
+  private struct Member {
+    let name: String
+    let place: YAMLPlace
+    let node: Node
+  }
+
+  private struct Anchored {
+    let node: Node
+    /// The number of nodes in it.
+    let weight: Int
+    /// The levels below it.
+    let height: Int
+  }
+
+  private let events: YAMLEvents
+  private var anchors: [ByteString: Anchored] = [:]
+  /// The greatest depth inside the node that is read.
+  private var deepest = 0
+  /// The number of nodes that may still be made: nested aliases expand exponentially.
   private var budget: Int
 
-  package static func tree(_ text: String) throws -> Value {
-    guard AliasBound.isWithin(text) else {
-      throw FormatProblem("not YAML that can be read safely: it has too many anchors and aliases")
-    }
-    let node: Node?
-    do {
-      // Without scalar resolution, which is done here.
-      node = try Parser(yaml: text, resolver: .basic, encoding: .utf8).singleRoot()
-    } catch let error as YamlError {
-      throw FormatProblem("not YAML: \(reason(error))")
-    }
-    var reader = YAMLReader(budget: 100_000 + text.utf8.count)
-    guard let node else { return .dictionary([:]) }
-    return try reader.value(node, depth: 0)
+  package static func tree(_ text: String) throws -> FileTree {
+    var reader = YAMLReader(events: try YAMLEvents(text), budget: 100_000 + text.utf8.count)
+    return try reader.document()
   }
 
-  // MARK: - Problems
+  private init(events: YAMLEvents, budget: Int) { (self.events, self.budget) = (events, budget) }
 
-  /// A reason that never quotes the file.
-  private static func reason(_ error: YamlError) -> String {
-    switch error {
-    case .scanner(_, let problem, let mark, _), .parser(_, let problem, let mark, _),
-      .composer(_, let problem, let mark, _):
-      // The parser's message for this one is meant for programmers.
-      "\(problem.hasPrefix("Maximum nesting") ? "it is nested too deeply" : problem), \(place(mark))"
-    case .duplicatedKeysInMapping(_, let context): "a name occurs twice, \(place(context.mark))"
-    case .reader(_, let offset, _, _): "a character that YAML does not allow" + (offset.map { ", at byte \($0)" } ?? "")
-    default: "it cannot be read"
+  private func problem(_ reason: String, _ place: YAMLPlace? = nil) -> FormatProblem {
+    FormatProblem("unsupported YAML: \(reason), \(place ?? events.place)")
+  }
+
+  // MARK: - Documents
+
+  private mutating func document() throws -> FileTree {
+    var tree: FileTree?
+    while true {
+      switch try events.next() {
+      case .streamEnd: return tree ?? .members([])
+      case .documentStart(let version):
+        guard tree == nil else { throw problem("it has more than one document; import each from a file of its own") }
+        if let version, version != (1, 2) {
+          throw problem(
+            "it says %YAML \(version.major).\(version.minor), where words such as no and numbers such as 017 have other "
+              + "values; quote or rewrite those, and remove the line")
+        }
+        let first = try events.next()
+        tree = try self.tree(try node(first, depth: 0), levels: FileTree.outerLevels)
+      default: break
+      }
     }
   }
 
-  private static func place(_ mark: Mark) -> String { "line \(mark.line), column \(mark.column)" }
+  private func tree(_ node: Node, levels: Int) throws -> FileTree {
+    guard levels > 0, case .mapping(let members) = node else { return .value(try value(node)) }
+    return .members(
+      try members.map { FileTree.Member($0.name, try tree($0.node, levels: levels - 1)) })
+  }
 
-  private func problem(_ reason: String, _ node: Node) -> FormatProblem {
-    FormatProblem("unsupported YAML: \(reason)\(node.mark.map { ", \(Self.place($0))" } ?? "")")
+  private func value(_ node: Node) throws -> Value {
+    switch node {
+    case .scalar(let value): return value
+    case .sequence(let elements): return .array(try elements.map(value))
+    case .mapping(let list):
+      var members: [String: Value] = [:]
+      for member in list {
+        guard members.updateValue(try value(member.node), forKey: member.name) == nil else {
+          throw problem(FileTree.reason(forSecond: member.name, in: members), member.place)
+        }
+      }
+      return .dictionary(members)
+    }
   }
 
   // MARK: - Nodes
 
-  private mutating func value(_ node: Node, depth: Int) throws -> Value {
-    budget -= 1
-    guard budget >= 0 else { throw problem("its aliases expand to too much", node) }
-    guard depth <= JSONReader.depthLimit else {
-      throw problem("it nests deeper than \(JSONReader.depthLimit) levels", node)
+  private mutating func node(_ event: YAMLEvents.Event, depth: Int) throws -> Node {
+    let before = budget
+    try spend(1)
+    try descend(to: depth)
+    let outer = deepest
+    deepest = depth
+    defer { deepest = max(outer, deepest) }
+    let (node, anchor): (Node, String?)
+    switch event {
+    case .scalar(let scalar, let name): (node, anchor) = (.scalar(try value(of: scalar)), name)
+    case .sequenceStart(let tag, let name):
+      try check(tag, "seq")
+      (node, anchor) = (.sequence(try elements(depth: depth + 1)), name)
+    case .mappingStart(let tag, let name):
+      try check(tag, "map")
+      (node, anchor) = (.mapping(try members(depth: depth + 1)), name)
+    case .alias(let name):
+      guard let anchored = anchors[ByteString(name)] else { throw problem("an alias has no anchor before it") }
+      try spend(anchored.weight - 1)
+      try descend(to: depth + anchored.height)
+      return anchored.node
+    case .documentStart, .end, .streamEnd, .other: throw problem("a value is missing")
     }
-    switch node {
-    case .scalar(let scalar): return try self.scalar(scalar, node)
-    case .sequence(let sequence):
-      try check(sequence.tag, .seq, node)
-      var elements: [Value] = []
-      for element in sequence { elements.append(try value(element, depth: depth + 1)) }
-      return .array(elements)
-    case .mapping(let mapping):
-      try check(mapping.tag, .map, node)
-      var members: [String: Value] = [:]
-      for (key, member) in mapping {
-        let name = try self.name(key)
-        guard members.updateValue(try value(member, depth: depth + 1), forKey: name) == nil else {
-          throw problem("a name occurs twice", key)
-        }
-      }
-      return .dictionary(members)
-    case .alias: throw problem("an alias has no anchor", node)
+    if let anchor {
+      anchors[ByteString(anchor)] = Anchored(node: node, weight: before - budget, height: deepest - depth)
+    }
+    return node
+  }
+
+  private mutating func descend(to depth: Int) throws {
+    guard depth <= JSONReader.depthLimit else {
+      throw problem("it nests deeper than \(JSONReader.depthLimit) levels")
+    }
+    deepest = max(deepest, depth)
+  }
+
+  private mutating func spend(_ count: Int) throws {
+    budget -= count
+    guard budget >= 0 else { throw problem("its aliases expand to too much") }
+  }
+
+  private mutating func elements(depth: Int) throws -> [Node] {
+    var elements: [Node] = []
+    while true {
+      let event = try events.next()
+      if case .end = event { return elements }
+      elements.append(try node(event, depth: depth))
     }
   }
 
-  private func check(_ tag: Tag, _ expected: Tag.Name, _ node: Node) throws {
-    guard [.implicit, .nonSpecific, expected].contains(tag.kind) else { throw problem("an unknown tag", node) }
+  private mutating func members(depth: Int) throws -> [Member] {
+    var members: [Member] = []
+    var names: Set<ByteString> = []
+    var merged: [Member] = []
+    var hasMerge = false
+    while true {
+      let event = try events.next()
+      if case .end = event { break }
+      let place = events.place
+      if Self.isMerge(event) {
+        guard !hasMerge else { throw problem("a name occurs twice", place) }
+        hasMerge = true
+        merged = try mergedMembers(try node(events.next(), depth: depth), place)
+        continue
+      }
+      let name = try self.name(event)
+      guard names.insert(ByteString(name)).inserted else { throw problem("a name occurs twice", place) }
+      members.append(Member(name: name, place: place, node: try node(events.next(), depth: depth)))
+    }
+    // Members of the mapping itself hide merged ones, as earlier merged ones hide later ones.
+    return members + merged.filter { names.insert(ByteString($0.name)).inserted }
   }
+
+  // MARK: - Names
 
   /// A name is always text.
-  private func name(_ node: Node) throws -> String {
-    guard case .scalar(let scalar) = node, [.implicit, .nonSpecific, .str].contains(scalar.tag.kind) else {
-      throw problem("a name is not text", node)
+  private mutating func name(_ event: YAMLEvents.Event) throws -> String {
+    try spend(1)
+    let place = events.place
+    guard case .scalar(let scalar, let anchor) = event, [nil, "!", Self.prefix + "str"].contains(scalar.tag) else {
+      throw problem("a name is not text", place)
     }
-    if scalar.style == .plain, scalar.string == "<<" { throw problem("merge keys are not supported", node) }
-    return scalar.string
+    if let anchor { anchors[ByteString(anchor)] = Anchored(node: .scalar(.string(scalar.text)), weight: 1, height: 0) }
+    return scalar.text
+  }
+
+  /// The key `<<`, which merges other mappings (https://yaml.org/type/merge.html).
+  private static func isMerge(_ event: YAMLEvents.Event) -> Bool {
+    guard case .scalar(let scalar, _) = event else { return false }
+    return scalar.tag == prefix + "merge" || scalar.tag == nil && scalar.isPlain && scalar.text == "<<"
+  }
+
+  private func mergedMembers(_ node: Node, _ place: YAMLPlace) throws -> [Member] {
+    switch node {
+    case .mapping(let members): return members
+    case .sequence(let nodes):
+      return try nodes.flatMap { node in
+        guard case .mapping(let members) = node else { throw problem("<< needs dictionaries to merge", place) }
+        return members
+      }
+    case .scalar: throw problem("<< needs a dictionary to merge, or a list of them", place)
+    }
   }
 
   // MARK: - Scalars
 
-  private func scalar(_ scalar: Node.Scalar, _ node: Node) throws -> Value {
-    let text = scalar.string
+  private static let prefix = "tag:yaml.org,2002:"
+
+  private func check(_ tag: String?, _ expected: String) throws {
+    guard [nil, "!", Self.prefix + expected].contains(tag) else { throw problem("an unknown tag") }
+  }
+
+  private func value(of scalar: YAMLScalar) throws -> Value {
+    let text = scalar.text
+    guard let tag = scalar.tag else { return scalar.isPlain ? try plain(text) : .string(text) }
+    guard tag.hasPrefix(Self.prefix) || tag == "!" else { throw problem("an unknown tag") }
     let value: Value? =
-      switch scalar.tag.kind {
-      case .implicit where scalar.style == .plain: try plain(text, node)
-      case .implicit, .nonSpecific, .str: .string(text)
-      case .binary: Data(base64Encoded: text.filter { !$0.isWhitespace }).map(Value.data)
-      case .timestamp: Timestamp.date(text).map(Value.date)
-      case .null: .null
-      case .bool, .int: try plain(text, node)
-      case .float: Double(text).map(Value.double) ?? special(text)
-      default: throw problem("an unknown tag", node)
+      switch tag.dropFirst(Self.prefix.count) {
+      case "", "str": .string(text)
+      case "binary": Data(base64Encoded: text.filter { !$0.isWhitespace }).map(Value.data)
+      case "timestamp": Timestamp.date(text).map(Value.date)
+      case "null": try plain(text, of: .null)
+      case "bool": try plain(text, of: .bool)
+      case "int": try plain(text, of: .int)
+      case "float":
+        try plain(text, of: .double) ?? plain(text, of: .int).flatMap { _ in Double(text).map(Value.double) }
+      default: throw problem("an unknown tag")
       }
-    guard let value else { throw problem("a value does not match its tag", node) }
+    guard let value else { throw problem("a value does not match its tag") }
     return value
   }
 
-  private func plain(_ text: String, _ node: Node) throws -> Value {
+  private func plain(_ text: String, of kind: Value.Kind) throws -> Value? {
+    let value = try plain(text)
+    return value.kind == kind ? value : nil
+  }
+
+  private func plain(_ text: String) throws -> Value {
     switch text {
     case "", "~", "null", "Null", "NULL": return .null
     case "true", "True", "TRUE": return .bool(true)
@@ -125,21 +243,26 @@ package struct YAMLReader {
     {
       if let number = Int64(text) { return .int(number) }
       if let number = UInt64(text) { return .uint64(number) }
-      throw problem("an integer does not fit", node)
+      throw tooLarge
     }
-    if let number = based(text) { return number }
+    if let number = try based(text) { return number }
     if digits.utf8.contains(where: { (0x30...0x39).contains($0) }), let number = Double(text), Self.isDecimal(text) {
-      guard number.isFinite else { throw problem("a number is too large", node) }
+      guard number.isFinite else { throw problem("a number is too large; put it in quotes to have it as text") }
       return .double(number)
     }
     return Timestamp.date(text).map(Value.date) ?? .string(text)
   }
 
-  private func based(_ text: String) -> Value? {
+  private var tooLarge: FormatProblem { problem("an integer beyond 64 bits; put it in quotes to have it as text") }
+
+  /// A hexadecimal or octal number.
+  private func based(_ text: String) throws -> Value? {
     let radix = text.hasPrefix("0x") ? 16 : text.hasPrefix("0o") ? 8 : 0
-    guard radix > 0, let number = UInt64(text.dropFirst(2), radix: radix), text.dropFirst(2).first != "+" else {
-      return nil
-    }
+    let digits = text.dropFirst(2)
+    guard radix > 0, !digits.isEmpty,
+      digits.utf8.allSatisfy({ byte in HexText.value(ofDigit: byte).map { $0 < radix } ?? false })
+    else { return nil }
+    guard let number = UInt64(digits, radix: radix) else { throw tooLarge }
     return Int64(exactly: number).map(Value.int) ?? .uint64(number)
   }
 
@@ -156,52 +279,4 @@ package struct YAMLReader {
   private static func isDecimal(_ text: String) -> Bool {
     text.utf8.allSatisfy { (0x30...0x39).contains($0) || [0x2b, 0x2d, 0x2e, 0x45, 0x65].contains($0) }
   }
-}
-
-/// An upper bound for the expansion of aliases, estimated before the file is parsed.
-///
-/// The parser compares the keys of a mapping, and a key may be nested aliases, which takes exponential time.
-private enum AliasBound {
-  /// The highest factor by which a file may expand.
-  private static let limit = 1e6
-
-  static func isWithin(_ text: String) -> Bool {
-    var anchors = 0.0
-    var aliases = 0.0
-    var (beforeLast, last) = (UInt8(ascii: " "), UInt8(ascii: " "))
-    for byte in text.utf8 {
-      // A name begins right after it, and it is not inside a word.
-      if !isInWord(beforeLast), byte > 0x20 {
-        if last == UInt8(ascii: "&") { anchors += 1 }
-        if last == UInt8(ascii: "*") { aliases += 1 }
-      }
-      (beforeLast, last) = (last, byte)
-    }
-    // The expansion is largest when each anchor contains equally many aliases.
-    var levels = 0.0
-    while levels < anchors {
-      levels += 1
-      let factor = power(aliases / levels, levels)
-      if factor > limit { return false }
-      if aliases / levels < 2 { break }
-    }
-    return true
-  }
-
-  private static func isInWord(_ byte: UInt8) -> Bool {
-    byte > 0x7f || (0x30...0x39).contains(byte) || (0x41...0x5a).contains(byte & 0xdf)
-  }
-
-  private static func power(_ base: Double, _ exponent: Double) -> Double {
-    var result = 1.0
-    for _ in 0..<Int(exponent) {
-      result *= base
-      if result > limit { break }
-    }
-    return result
-  }
-}
-
-extension Tag {
-  fileprivate var kind: Name { Name(rawValue: rawValue) }
 }

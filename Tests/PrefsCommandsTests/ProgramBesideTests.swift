@@ -250,10 +250,14 @@ struct FormatsProgramTests {
 
   @Test("Its answer is the tree, bit for bit")
   func exact() throws {
-    let tree = try TreeBytes.tree(TreeBytes.bytes(.dictionary(Self.members))[...])
-    #expect(tree == .dictionary(Self.members))
+    let tree = try TreeBytes.tree(TreeBytes.bytes(.value(.dictionary(Self.members)))[...])
+    #expect(tree == .value(.dictionary(Self.members)))
+    let twins = FileTree.members([
+      .init("e\u{301}", .members([.init("\u{e9}", .value(1)), .init("e\u{301}", .value(2))]))
+    ])
+    #expect(try TreeBytes.tree(TreeBytes.bytes(twins)[...]) == twins)
     for number in [-0.0, Double.nan, Double(bitPattern: 0x7ff8_0000_0000_beef)] {
-      guard case .double(let again) = try TreeBytes.tree(TreeBytes.bytes(.double(number))[...]) else {
+      guard case .value(.double(let again)) = try TreeBytes.tree(TreeBytes.bytes(.value(.double(number)))[...]) else {
         Issue.record("\(number) comes back as another kind")
         continue
       }
@@ -263,7 +267,7 @@ struct FormatsProgramTests {
 
   @Test("A truncated or changed answer is refused or read, without other effects")
   func damaged() throws {
-    let bytes = try TreeBytes.bytes(.dictionary(Self.members))
+    let bytes = try TreeBytes.bytes(.value(.dictionary(Self.members)))
     for count in 0..<bytes.count {
       #expect(throws: FormatProblem.self) { try TreeBytes.tree(bytes[..<count]) }
       var other = bytes

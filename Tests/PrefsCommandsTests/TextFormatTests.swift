@@ -89,15 +89,120 @@ struct TextFormatTests {
 
   @Test("A shell reads from the format env what get prints")
   func environment() throws {
-    try tool.succeed("set", "vars/a.b", "it's $x `y` \\ \"q\"\nnext")
+    try tool.succeed("set", "vars/a.b", "its $x `y` \\ \"q\"\nnext")
     try tool.succeed("set", "vars/n", "--int", "7")
     try tool.succeed("export", "vars", "-o", tool.path("vars.env"))
     let script = ". \"$1\"; printf '%s|%s' \"$A_B\" \"$N\""
     let shown = try shell("sh", ["-c", script, "sh", tool.path("vars.env")])
-    #expect(shown.text == "it's $x `y` \\ \"q\"\nnext|7")
+    #expect(shown.text == "its $x `y` \\ \"q\"\nnext|7")
     try tool.succeed("import", tool.path("vars.env"), "-c", "back")
-    #expect(try tool.succeed("get", "back/A_B") == "it's $x `y` \\ \"q\"\nnext\n")
+    #expect(try tool.succeed("get", "back/A_B") == "its $x `y` \\ \"q\"\nnext\n")
     #expect(try tool.succeed("type", "back/N") == "string\n")
+  }
+
+  @Test("Variables are read as their declared or present type, as set reads them, in an import and a comparison")
+  func typedEnvironment() throws {
+    try tool.succeed("set", "svc/PORT", "--int", "1")
+    try tool.succeed("set", "svc/DEBUG", "--bool", "yes")
+    try tool.succeed("set", "svc/TOKEN", "--secret", "-", input: "old")
+    let file = try tool.write("e.env", "PORT=8080\nDEBUG=false\nTOKEN=new\nNAME=x\nSINCE=2026-01-31\n".utf8)
+    #expect(try tool.run("diff", "svc", "--with", file).text.contains("PORT: 1 -> 8080"))
+    try tool.succeed("import", file, "-c", "svc")
+    for (key, type) in [
+      ("PORT", "int"), ("DEBUG", "bool"), ("TOKEN", "secret"), ("NAME", "string"), ("SINCE", "string"),
+    ] {
+      #expect(try tool.succeed("type", "svc/\(key)") == type + "\n")
+    }
+    #expect(try tool.run("diff", "svc", "--with", file).code == 0)
+    let wrong = try tool.run("import", "-", "-c", "svc", "--format", "env", input: "PORT=a\nDEBUG=b\nNAME=c\n")
+    #expect(
+      wrong.code == 8 && wrong.message.contains("\"PORT\"") && wrong.message.contains("\"DEBUG\""), "\(wrong.message)")
+    #expect(wrong.message.contains("type int") && wrong.message.contains("Nothing was changed"))
+    #expect(try tool.succeed("get", "svc/NAME") == "x\n")
+    let schema =
+      #"[{"name":"SINCE","collection":"new","type":"date"},{"name":"N","collection":"new","type":"array<int>"}]"#
+    try tool.succeed("schema", "load", "-", "--application", "new", input: schema)
+    try tool.succeed("import", "-", "-c", "new", "--format", "env", input: "SINCE=2026-01-31\nN=[1,2]\nOTHER=5\n")
+    #expect(try tool.succeed("type", "new/SINCE") == "date\n")
+    #expect(try tool.succeed("type", "new/N") == "array\n")
+    #expect(try tool.succeed("type", "new/OTHER") == "string\n")
+    let refused = try tool.run("import", "-", "-c", "new", "--format", "env", input: "SINCE=soon\n")
+    #expect(refused.code == 8 && refused.message.contains("declared as date"), "\(refused.message)")
+    // A file with types says the others as text.
+    try tool.succeed("import", "-", "-c", "new", "--format", "yaml", input: "SINCE: '2026-02-01'\n")
+    #expect(try tool.succeed("type", "new/SINCE") == "date\n")
+  }
+
+  @Test(
+    "Names that differ only in their normalization are exported and imported",
+    arguments: ["json", "yaml", "toml", "plist", "sqlite"])
+  func twins(_ format: String) throws {
+    for name in ["caf\u{e9}", "cafe\u{301}"] {
+      try tool.succeed("set", "n/\(name)", name)
+      try tool.succeed("set", "\(name)/k", name)
+    }
+    let file = tool.path("twins.\(format)")
+    try tool.succeed("export", "-o", file, "--reveal")
+    let other = try Tool()
+    try other.succeed("import", file)
+    for name in ["caf\u{e9}", "cafe\u{301}"] {
+      for key in ["n/\(name)", "\(name)/k"] {
+        #expect(try other.succeed("get", key).utf8.elementsEqual("\(name)\n".utf8))
+      }
+    }
+    try tool.succeed(
+      "edit", "n", "--format", format == "sqlite" || format == "plist" ? "json" : format,
+      environment: ["EDITOR": "true"])
+  }
+
+  @Test(
+    "Texts, zeros, marks and URLs come back with their bytes from every format",
+    arguments: ["json", "yaml", "toml", "plist"])
+  func exact(_ format: String) throws {
+    let text = """
+      {"names": ["r\\u00e9sum\\u00e9", "re\\u0301sume\\u0301"], "zeros": [0.0, -0.0], "csv": "\\ufeffid;name",
+       "links": [{"$url": "https://example.org/"}]}
+      """
+    try tool.succeed("import", "-", "-c", "x", "--format", "json", input: text)
+    let file = tool.path("exact.\(format)")
+    try tool.succeed("export", "x", "-o", file)
+    try tool.succeed("import", file, "-c", "y")
+    let (before, after) = (try tool.run("export", "x"), try tool.run("export", "y"))
+    #expect(before.output == after.output && before.text.contains("$url") && before.text.contains("-0.0"))
+  }
+
+  @Test("A file that cannot be held exactly is 8, and an import that would drop the rest removes nothing")
+  func inexact() throws {
+    try tool.succeed("set", "t/d", "9")
+    let null = try tool.run(
+      ["import", "-", "--format", "toml", "-c", "t", "--replace"], input: Array("a = 1 # note\0 more\nb = 2\n".utf8))
+    #expect(null.code == 8 && null.message.contains("line 1"), "\(null.message)")
+    #expect(try tool.succeed("get", "t/d") == "9\n")
+    for arguments in [["set", "t/n", "{\"n\":18446744073709551616}"], ["append", "t/l", "[18446744073709551616]"]] {
+      let run = try tool.run(arguments, input: [UInt8]())
+      #expect(run.code == 8 && run.message.contains("64 bits"), "\(arguments): \(run.message)")
+    }
+    let json = try tool.run("import", "-", "-c", "t", input: "{\"n\":18446744073709551616}")
+    #expect(json.code == 8 && json.message.contains("line 1, column 6"), "\(json.message)")
+    let empty = try tool.run("import", "-", "--format", "yaml", input: "t:\n")
+    #expect(empty.code == 8 && empty.message.contains("t: {}"), "\(empty.message)")
+    let none = try tool.run("import", "-", "--format", "yaml", input: "t:\n  k:\n")
+    #expect(none.code == 8 && none.message.contains("key \"k\"") && none.message.contains("leave"), "\(none.message)")
+  }
+
+  @Test("An import names the hidden secrets that are missing, and a secret that ends with a newline gets a hint")
+  func missingSecrets() throws {
+    let export = try tool.succeed("export", "api")
+    let fresh = try Tool()
+    let report = try fresh.succeed("import", "-", "-c", "api", input: export)
+    #expect(report.contains("missing here: api/token") && !report.contains("left unchanged"), "\(report)")
+    #expect(
+      try fresh.succeed("import", "-", "-c", "api", "--json", input: export).contains(#""missing":["api/token"]"#))
+    #expect(
+      try tool.succeed("import", "-", "-c", "api", input: export).contains(
+        "1 secret hidden in the file, left unchanged"))
+    #expect(try tool.run("set", "api/new", "--secret", "-", input: "x\n").message.contains("--strip-newline"))
+    #expect(try tool.run("set", "api/new", "--secret", "-", "--strip-newline", input: "x\n").message.isEmpty)
   }
 
   @Test("A value that a format cannot represent is 8 and named, before anything is written")

@@ -79,7 +79,8 @@ package final class DatabaseCore: Sendable {
     commits = CommitLog(writer: writer)
     expiries = Expiries(clock: clock, isReadOnly: options.isReadOnly, onExpiry: onExpiry)
     feed = CommitFeed(
-      path: path, givenPath: givenPath, commits: commits, expiries: expiries, connect: connect, follow: onReplacement)
+      path: path, givenPath: givenPath, commits: commits, expiries: expiries, connect: connect, follow: onReplacement,
+      warn: { options.logger.warning("\($0)") })
   }
 
   /// A stopwatch, started now; nil without a meter.

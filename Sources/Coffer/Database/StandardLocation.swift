@@ -13,16 +13,19 @@ public enum StandardLocation {
   /// The store of an application: `IDENTIFIER/settings.coffer` in `$XDG_DATA_HOME`, by default `~/.local/share`; on Apple
   /// systems in `~/Library/Application Support`.
   ///
-  /// - Throws: `CofferError.unsupported` when no home folder is known, or the identifier is not a valid file name.
+  /// - Throws: `CofferError.unsupported` when no home folder is known, a variable that names it is not UTF-8, or the
+  ///   identifier is not a valid file name.
   public static func store(ofApplication identifier: String) throws -> String {
-    try path("settings.coffer", of: identifier, in: dataHome)
+    try checkVariables(["HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"])
+    return try path("settings.coffer", of: identifier, in: dataHome)
   }
 
   /// The key file of an application: `IDENTIFIER/key` in `$XDG_CONFIG_HOME`, by default `~/.config`.
   ///
   /// - Throws: As ``store(ofApplication:)``.
   public static func keyFile(ofApplication identifier: String) throws -> String {
-    try path("key", of: identifier, in: configurationHome)
+    try checkVariables(["HOME", "XDG_CONFIG_HOME"])
+    return try path("key", of: identifier, in: configurationHome)
   }
 
   private static func path(_ name: String, of identifier: String, in folder: String?) throws -> String {
@@ -33,6 +36,15 @@ public enum StandardLocation {
       throw CofferError.unsupported(reason: "the home folder is unknown; set HOME, or name the store and its key")
     }
     return "\(folder)/\(identifier)/\(name)"
+  }
+
+  /// Refuses paths that are not text: repaired, they would name another folder beside the one meant.
+  private static func checkVariables(_ names: [String]) throws {
+    for name in names {
+      if let value = getenv(name), String(validatingCString: value) == nil {
+        throw CofferError.unsupported(reason: "the environment variable \(name) is not valid UTF-8")
+      }
+    }
   }
 
   // MARK: Folders

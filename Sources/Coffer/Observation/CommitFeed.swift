@@ -27,6 +27,7 @@ final class CommitFeed: Sendable {
   private let expiries: Expiries
   private let connect: Connect
   private let follow: Follow
+  private let warn: @Sendable (String) -> Void
   private let queue = DispatchQueue(label: "coffer.commits")
   private let listenerCount = Atomic<Int>(0)
   private let isDrainQueued = Atomic<Bool>(false)
@@ -38,6 +39,8 @@ final class CommitFeed: Sendable {
     var watcher: FileWatcher?
     /// Of the links that lead to the store.
     var linkWatcher: FileWatcher?
+    /// Whether it was said that changes are polled for.
+    var saysPolling = false
     var lastSequence: Int64 = 0
     /// How often the store was replaced, or rolled back, so that numbers began again.
     var generation = 0
@@ -52,7 +55,7 @@ final class CommitFeed: Sendable {
   ///   - givenPath: The path by which it was opened, which may lead there by links.
   init(
     path: String?, givenPath: String, commits: CommitLog, expiries: Expiries, connect: @escaping Connect,
-    follow: @escaping Follow
+    follow: @escaping Follow, warn: @escaping @Sendable (String) -> Void
   ) {
     self.path = path
     self.givenPath = givenPath
@@ -60,6 +63,7 @@ final class CommitFeed: Sendable {
     self.expiries = expiries
     self.connect = connect
     self.follow = follow
+    self.warn = warn
   }
 
   private static let queueKey = DispatchSpecificKey<ObjectIdentifier>()
@@ -155,6 +159,10 @@ final class CommitFeed: Sendable {
 
   private func watch(_ path: String) throws {
     reader.watcher = try FileWatcher(path: path, queue: queue) { [weak self] in self?.wake() }
+    if let reason = reader.watcher?.pollingReason, !reader.saysPolling {
+      reader.saysPolling = true
+      warn("\(path): \(reason). Changes by other processes are looked for four times a second.")
+    }
   }
 
   private func stop() {

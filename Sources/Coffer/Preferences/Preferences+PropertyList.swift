@@ -29,7 +29,7 @@ extension Preferences {
   /// URL as the path of its file, with `~` for the home folder, or as an archive of it; a `Codable` type as lists and
   /// dictionaries, from which it can be decoded again. Expiries and due dates are not included.
   ///
-  /// The list is not encrypted.
+  /// The list is not encrypted. It is read back and compared before it is returned; in XML, dates are whole seconds.
   ///
   /// - Throws: `CofferError.notExportable`, naming the key, when a property list cannot hold a value: null in a list, a URL
   ///   inside a list, a UUID; in XML also a date before 15 October 1582 or after the year 9999, and text with control
@@ -71,15 +71,15 @@ extension Preferences {
     guard proxy.writtenCollectionsFilter?.allows(collection) ?? true else {
       throw CofferError.collectionNotAllowed(collection: collection)
     }
-    for key in settings.keys.sorted() { try overrides.requireUnlocked(key, key: key, in: collection) }
+    for key in settings.keys.sorted() { try overrides.requireUnlocked(key.string, key: key.string, in: collection) }
     // Not through the proxy: its flush could split the settings between two batches.
     try proxy.readWriteConnection.readWrite { transaction in
       if mode == .replace { try transaction.removeAllObjects(inCollection: collection) }
       for (key, value) in settings {
-        if try transaction.hasObject(forKey: key, inCollection: collection) {
-          try transaction.replaceObject(value, forKey: key, inCollection: collection)
+        if try transaction.hasObject(forKey: key.string, inCollection: collection) {
+          try transaction.replaceObject(value, forKey: key.string, inCollection: collection)
         } else {
-          try transaction.setObject(value, forKey: key, inCollection: collection)
+          try transaction.setObject(value, forKey: key.string, inCollection: collection)
         }
       }
     }

@@ -13,20 +13,40 @@ struct PropertyListWriter {
 
   /// - Throws: `CofferError.notExportable`.
   func data(_ settings: [ByteString: Value]) throws -> Data {
-    var contents: [String: Value] = [:]
+    var contents: [ByteString: Value] = [:]
     for (key, value) in settings.sorted(by: { $0.key < $1.key }) {
       try checkText(key.string, of: key.string)
-      guard contents.updateValue(try exported(value, of: key.string), forKey: key.string) == nil else {
-        throw failure(key.string, "another key differs from it only in Unicode normalization")
-      }
+      contents[key] = try exported(value, of: key.string)
     }
-    let encoder = PropertyListEncoder()
-    encoder.outputFormat = format == .xml ? .xml : .binary
-    return try encoder.encode(contents)
+    let tree = FileTree.members(contents.map { FileTree.Member($0.key.string, .value($0.value)) })
+    let data: Data
+    do {
+      data =
+        format == .xml
+        ? Data(try XMLPropertyListWriter.text(tree).utf8) : Data(try BinaryPropertyListWriter.bytes(tree))
+    } catch {
+      throw CofferError.malformedSettings(source: "the property list", reason: error.reason)
+    }
+    try checkReadsBack(data, contents)
+    return data
+  }
+
+  /// Reads the list again, so that nothing is exported that an import would read as something else.
+  private func checkReadsBack(_ data: Data, _ contents: [ByteString: Value]) throws {
+    var missing = contents
+    for member in (try? PropertyListReader.fileTree(data))?.sortedMembers ?? [] {
+      guard let value = missing.removeValue(forKey: ByteString(member.name)), let read = member.tree.asValue,
+        try read.stored == value.stored
+      else { throw failure(member.name, "a property list cannot hold it exactly") }
+    }
+    if let key = missing.keys.min() { throw failure(key.string, "a property list cannot hold it exactly") }
   }
 
   private func exported(_ value: Value, of key: String) throws -> Value {
-    guard case .url(let url) = value else { return try element(value, of: key) }
+    guard case .url(let url) = value else {
+      if URLArchive.unwrapped(value).kind == .url { throw failure(key, "an import would read this data as a URL") }
+      return try element(value, of: key)
+    }
     guard url.isFileURL else { return .data(URLArchive.data(url)) }
     let path = url.absoluteURL.path
     try checkText(path, of: key)
@@ -42,13 +62,15 @@ struct PropertyListWriter {
       return value
     case .date(let date):
       try check(date, of: key)
-      return value
+      guard format == .xml else { return value }
+      return .date(Date(timeIntervalSinceReferenceDate: date.timeIntervalSinceReferenceDate.rounded(.down)))
     case .array(let elements): return .array(try elements.map { try element($0, of: key) })
     case .dictionary(let members):
       for name in members.keys { try checkText(name, of: key) }
       return .dictionary(try members.mapValues { try element($0, of: key) })
     case .json(let text):
-      guard let parsed = try? JSONReader.value(text) else { throw failure(key, "it is malformed JSON") }
+      let parsed: Value
+      do { parsed = try JSONReader.value(text) } catch { throw failure(key, "it is JSON with \(error.reason)") }
       return try element(parsed, of: key)
     case .null: throw failure(key, "it holds null")
     case .url: throw failure(key, "it holds a URL inside a list")

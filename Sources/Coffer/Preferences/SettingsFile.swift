@@ -58,13 +58,21 @@ enum SettingsFile {
   /// The settings in a property list of any format.
   ///
   /// - Throws: `CofferError.malformedSettings`.
-  static func settings(inPropertyList data: Data, named name: String) throws -> [String: Value] {
-    do {
-      let read = try propertyList(data)
-      return try settings(read.value, read.lines, named: name)
-    } catch let problem as Problem {
-      throw CofferError.malformedSettings(source: name, reason: problem.reason)
+  static func settings(inPropertyList data: Data, named name: String) throws -> [ByteString: Value] {
+    func malformed(_ reason: String) -> CofferError { .malformedSettings(source: name, reason: reason) }
+    let list: FileTree
+    do { list = try PropertyListReader.fileTree(data) } catch { throw malformed("not a property list: \(error.reason)") }
+    guard let members = list.sortedMembers else { throw malformed("it is not a dictionary of settings") }
+    var settings: [ByteString: Value] = [:]
+    for member in members {
+      guard let value = member.tree.asValue, value != .null else {
+        let reason =
+          member.tree == .value(.null) ? "is null" : "has two names that differ only in their Unicode normalization"
+        throw malformed("the value for key \"\(member.name)\" \(reason)")
+      }
+      settings[ByteString(member.name)] = value
     }
+    return settings
   }
 
   // MARK: Forms

@@ -63,17 +63,21 @@ extension Database {
   ///   - collections: The collections in the file, including empty ones.
   ///   - mode: What happens to existing items.
   ///   - isDryRun: Whether to report the changes without making them.
+  ///   - typed: Gives settings the types that they have in the store.
   ///   - progress: Called with the fraction done, from 0 to 1; an error it throws ends the import, with nothing
   ///     changed.
   /// - Throws: `CofferError.notEncodable`, `.locked`; where declarations are checked, `.invalidValue`, or
   ///   `.invalidSettings` for several; and the errors of `Connection.readWrite`. Nothing is changed when it throws.
   package func importSettings(
     _ settings: [ImportedSetting], collections: [String], mode: ImportMode = .merge, isDryRun: Bool = false,
+    typed: ([ImportedSetting], borrowing ReadWriteTransaction) throws -> [ImportedSetting] = { settings, _ in settings
+    },
     progress: (Double) throws -> Void = { _ in }
   ) throws -> PlainImportReport {
     try makeConnection().readWrite { transaction in
       var items = ItemImport(lists: isDryRun)
       let session = transaction.session
+      let settings = try typed(settings, transaction)
       items.begin(collections)
       for (index, setting) in settings.enumerated() {
         try items.set(setting, session)
@@ -124,6 +128,8 @@ public struct PlainImportReport: Sendable, Equatable {
 
   /// The number of values left unchanged because the file redacts them, as it does secrets.
   package internal(set) var redactedCount = 0
+  /// Those of them that the store does not have either, in the order of the file.
+  package internal(set) var missing: [MissingValue] = []
   /// The changes by collection and key; filled only by a dry run.
   package internal(set) var changes: [Change] = []
 
@@ -137,6 +143,12 @@ public struct PlainImportReport: Sendable, Equatable {
     package let after: Value?
     /// Whether the collection is sealed, so that its values must not be shown.
     package let isSealed: Bool
+  }
+
+  /// A key whose value neither the file shows nor the store has.
+  package struct MissingValue: Sendable, Equatable {
+    package let collection: String
+    package let key: String
   }
 
   init() {}

@@ -62,6 +62,9 @@ struct ItemImport {
     keys[ByteString(setting.collection), default: []].insert(ByteString(setting.key))
     guard let value = setting.value else {
       report.redactedCount += 1
+      if try session.version(setting.key, in: setting.collection) == 0 {
+        report.missing.append(PlainImportReport.MissingValue(collection: setting.collection, key: setting.key))
+      }
       return
     }
     try counting(setting.key, setting.collection, value, session) { isNew in

@@ -20,7 +20,11 @@ enum PlainValue {
   /// - Throws: `ValueCodingError`.
   static func column(for value: Value) throws -> RecordColumn {
     // A value without a lossless text or number form is stored as Coffer's own bytes.
-    try readableColumn(for: value) ?? .blob(value.stored.bytes.withUnsafeBytes(Array.init)[...])
+    let stored = try value.stored
+    if let column = readableColumn(for: value), (try? Self.value(of: column, type: value.kind.name).stored) == stored {
+      return column
+    }
+    return .blob(stored.bytes.withUnsafeBytes(Array.init)[...])
   }
 
   private static func readableColumn(for value: Value) -> RecordColumn? {
@@ -113,7 +117,7 @@ enum PlainValue {
   }
 
   private static func json(_ text: String) throws -> Value? {
-    (try? JSONReader.value(text)) == nil ? nil : .json(text)
+    (try? JSONReader.value(text, roundsIntegers: true)) == nil ? nil : .json(text)
   }
 
   private static func composed(_ text: String, _ kind: Value.Kind) -> Value? {

@@ -134,7 +134,7 @@ struct DiffCommand: ParsableCommand {
       throw Failure(.usage, "\(path) holds the settings of one collection: name it.")
     }
     let memory = try Database.inMemory()
-    _ = try file.importInto(memory)
+    _ = try database.makeConnection().read { try file.typed(as: $0) }.importInto(memory)
     return try differences(database, memory, comparesMetadata: file.isDatabase, hidden: file.hidden)
   }
 

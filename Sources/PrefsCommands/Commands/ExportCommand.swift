@@ -23,9 +23,10 @@ struct ExportCommand: ParsableCommand {
         toml    The same, but dates are TOML's, NaN and infinities nan and inf; nulls are {"$null": true}, integers above \
       2^63-1 {"$int": "…"}. Text with U+0000 is refused.
         plist   XML on standard output, which allows only dates of whole seconds and no control characters; binary in a \
-      file, which allows all. URLs are archived as by UserDefaults; UUIDs and nulls as in toml.
-        env     One collection as lines NAME='value' for a POSIX shell: upper case, _ for other characters. All values are \
-      text, as `prefs get` prints them, and are imported as text; data is refused, as are two keys with the same name.
+      file, which allows all. URLs are archived as by UserDefaults, except in lists and dictionaries; UUIDs and nulls as in toml.
+        env     One collection as lines NAME='value' that POSIX shells, python-dotenv and Node's parser read alike: upper \
+      case, _ for other characters. All values are text, as `prefs get` prints them. Refused are data, two keys with the same \
+      name, and text that those read differently in any form, such as ${NAME}, or an apostrophe beside a $.
         sqlite  A database with a table settings (collection, key, type, value, metadata_type, metadata, version, \
       modified, expires, due) and a table declarations (application, version, declaration). Only this format keeps \
       metadata, declarations, expiries and due dates.
@@ -33,7 +34,8 @@ struct ExportCommand: ParsableCommand {
       With --env, the effective values in that environment are written. The format sqlite, which stores collections by \
       name, gets both: the environment and its parent collection.
 
-      If a format cannot represent a value exactly, the export fails with exit code 8 before anything is written.
+      Each export is read back and compared before it is written. If a format cannot represent a value exactly, the export \
+      fails with exit code 8, and nothing is written.
 
       Examples:
         prefs export editor --format yaml
@@ -122,6 +124,7 @@ struct ExportCommand: ParsableCommand {
       try KeyReference.requireItems(in: collection.name, transaction)
       return (try tree.file(of: collection.shown, transaction), tree)
     }
+    try tree.checkReadsBack(bytes, of: collection?.name)
     if let output {
       try OutputFile.place(bytes, at: output)
     } else {

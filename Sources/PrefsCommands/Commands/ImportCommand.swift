@@ -15,18 +15,23 @@ struct ImportCommand: ParsableCommand {
       json, yaml, toml and env are those of `prefs export`. Their files hold collections by name, or with -c the settings \
       of that collection, such as those that `defaults export` writes. With --env, settings go to that environment of each \
       collection, which must exist; collections whose names are of environments, as web@staging, keep them. Secrets that an export did \
-      not show stay unchanged. These formats have no metadata, expiries or due dates, so existing items keep theirs. A \
+      not show stay unchanged; those that are missing here are named. These formats have no metadata, expiries or due dates, so existing items keep theirs. A \
       database sets them with its items, or clears them where it has none; expired items in it are skipped.
         plist        XML, binary or the old text form; a URL archived by UserDefaults becomes that URL.
-        yaml         One document of the core schema of YAML 1.2, with timestamps and !!binary: no and off are text. \
-      Aliases are expanded within limits; merge keys and other tags are refused.
+        yaml         One document of the core schema of YAML 1.2, with timestamps, !!binary and merge keys (<<): no and off \
+      are text. Aliases are expanded within limits; other tags and %YAML 1.1 are refused.
         toml         Dates need an offset; a day alone is its midnight in UTC.
-        env          Lines NAME=value with shell quotes, export and comments; all values are text, nothing is expanded.
+        env          Lines NAME=value, with export and comments, that POSIX shells, python-dotenv and Node's parser read \
+      alike; others are refused with their numbers: a quote, \\, $, # or ; inside a word without quotes, escapes in double \
+      quotes, text after a closing quote. Without quotes, spaces and & | < > ( ) are part of the value. Nothing is expanded. \
+      A value is read as the declared type of its setting, or else as the type of the existing value, as by `prefs set`; \
+      others are text.
         sqlite       Written by `prefs export`, including declarations of applications that declare nothing here yet.
         yapdatabase  A database of YapDatabase.
         sqlcipher    One of the last two, encrypted with SQLCipher, whose library must be installed.
       If values do not match their declarations, the whole import is refused and all problems are listed, unless --force \
-      is given. Duplicate names, text that is not UTF-8, and numbers out of range are exit code 8.
+      is given. What cannot be held exactly is exit code 8 and changes nothing: duplicate names, text that is not UTF-8, \
+      integers beyond 64 bits.
 
       Examples:
         prefs import settings.yaml
@@ -87,7 +92,7 @@ struct ImportCommand: ParsableCommand {
       try session.unlocking(database) {
         let bar = ProgressBar(common)
         defer { bar.finish() }
-        return try source.importInto(database, mode: mode.ofImport, isDryRun: dryRun) {
+        return try source.importInto(database, mode: mode.ofImport, isDryRun: dryRun, force: declared.force) {
           bar.show($0, of: "importing")
         }
       }

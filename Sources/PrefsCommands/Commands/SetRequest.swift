@@ -38,7 +38,7 @@ struct SetRequest: Request {
       if isArgument, try transaction.isSealed(collection: reference.collection) { throw argumentRefused }
       let declaration = try transaction.declaration(forKey: reference.key, inCollection: reference.collection)
       if declaration?.type == .secret, !secret, !options.allowsUndeclared { throw declaredSecretRefused }
-      let kind = namesType || secret ? nil : try kind(transaction)
+      let kind = namesType || secret ? nil : try reference.presentKind(transaction)
       if kind == .secret { throw plainValueRefused }
       let newValue = try value(read, declaration, kind)
       if ifAbsent || ifVersion != nil {
@@ -50,7 +50,16 @@ struct SetRequest: Request {
       guard !namesType, declaration == nil, case .string(let text) = newValue else { return false }
       return text.hasPrefix("{") || text.hasPrefix("[")
     }
+    if endsWithNewline(read) {
+      options.note("the secret ends with a newline, which is part of it. --strip-newline leaves it out.")
+    }
     if isText { options.note("stored as text. --dict and --array parse it, or report why it cannot be parsed.") }
+  }
+
+  /// Whether a secret from a pipe or a file has the newline that `echo` and editors add.
+  private func endsWithNewline(_ read: Given) -> Bool {
+    guard case .value(.secret(let secret)) = read, !stripNewline else { return false }
+    return secret.withUnsafeBytes { $0.last == UInt8(ascii: "\n") }
   }
 
   private var isArgument: Bool { value != nil && value != "-" }
@@ -62,19 +71,6 @@ struct SetRequest: Request {
 
   /// Whether the value's type is given rather than guessed.
   private var namesType: Bool { type != nil || base64 || hex }
-
-  /// The kind of the present value, including one that an environment inherits; a sealed value must be opened to find
-  /// out.
-  private func kind(_ transaction: borrowing ReadWriteTransaction) throws -> Value.Kind? {
-    // Also if the environment's own name is given instead of `--env`: the new value will hide the parent's.
-    let parent = CollectionEnvironment(collection: reference.collection)?.parent
-    for collection in [reference.collection] + (parent.map { [$0] } ?? []) {
-      guard let kind = try transaction.info(forKey: reference.key, inCollection: collection)?.kind else { continue }
-      guard kind == .sealed else { return kind }
-      return try transaction.item(forKey: reference.key, inCollection: collection)?.value.kind
-    }
-    return nil
-  }
 
   private var declaredSecretRefused: Failure {
     let name = "\(KeyReference.text(reference.key, in: reference.collection)) is declared as a secret"

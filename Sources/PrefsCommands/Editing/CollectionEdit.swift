@@ -6,8 +6,8 @@ struct CollectionEdit {
   let collection: String
   /// The bytes given to the editor.
   let bytes: [UInt8]
-  private let before: [String: ImportedSetting]
-  private let versions: [String: Int64]
+  private let before: [ByteString: ImportedSetting]
+  private let versions: [ByteString: Int64]
 
   /// A key that was changed in the editor.
   struct Change {
@@ -26,9 +26,9 @@ struct CollectionEdit {
     bytes = try tree.file(of: [collection], transaction)
     // Parse the file itself: only differences from that were made in the editor.
     let file = try ImportedSettings(bytes, format: format, named: "the collection", collection: collection)
-    before = Dictionary(file.settings.map { ($0.key, $0) }) { $1 }
+    before = Dictionary(file.settings.map { (ByteString($0.key), $0) }) { $1 }
     versions = Dictionary(
-      try transaction.itemInfos(inCollection: collection).map { ($0.key, $0.version) }
+      try transaction.itemInfos(inCollection: collection).map { (ByteString($0.key), $0.version) }
     ) { $1 }
   }
 
@@ -36,15 +36,14 @@ struct CollectionEdit {
   ///
   /// - Throws: ``Failure`` with the status `format` for a redacted secret that did not exist before, `managed` for a
   ///   key locked by an administrator.
-  ///   administrator has locked.
   func changes(to settings: [ImportedSetting]) throws -> [Change] {
     var changes: [Change] = []
     var gone = Set(before.keys)
     let managed = try ManagedSettings(ofApplication: collection)
     for setting in settings {
-      let earlier = before[setting.key]
-      gone.remove(setting.key)
-      if let earlier, Self.isSame(earlier.value, setting.value) { continue }
+      let earlier = before[ByteString(setting.key)]
+      gone.remove(ByteString(setting.key))
+      if let earlier, try earlier.hasSameValue(as: setting) { continue }
       guard let value = setting.value else {
         throw Failure(
           .format, "key \"\(setting.key)\" is set to the placeholder of a hidden secret. Nothing was changed.")
@@ -54,9 +53,9 @@ struct CollectionEdit {
       } catch let error as CofferError {
         throw Failure(error.exitStatus, error.description)
       }
-      changes.append(Change(key: setting.key, version: versions[setting.key] ?? 0, value: value))
+      changes.append(Change(key: setting.key, version: versions[ByteString(setting.key)] ?? 0, value: value))
     }
-    changes += gone.map { Change(key: $0, version: versions[$0] ?? 0, value: nil) }
+    changes += gone.map { Change(key: $0.string, version: versions[$0] ?? 0, value: nil) }
     return changes
   }
 
@@ -73,17 +72,6 @@ struct CollectionEdit {
       let name = KeyReference.text(change.key, in: collection)
       throw Failure(.format, "\(name) must be \(reason). Nothing was changed; --force sets it anyway.")
     }
-  }
-
-  /// Whether both are equal bit for bit; `==` treats NaN and -0.0 differently.
-  private static func isSame(_ left: Value?, _ right: Value?) -> Bool {
-    guard let left, let right else { return left == nil && right == nil }
-    let native = SettingsFormat.json.native
-    // A value that cannot be exported does not come from an export.
-    guard left.kind == right.kind, let old = try? PortableValue.tree(left, native: native),
-      let new = try? PortableValue.tree(right, native: native)
-    else { return false }
-    return JSONFile.text(old) == JSONFile.text(new)
   }
 
   /// Applies the changes, unless another writer has changed one of the keys.

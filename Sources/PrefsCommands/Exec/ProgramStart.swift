@@ -50,7 +50,7 @@ struct ProgramStart {
   private func attempt(
     _ run: (String, [UnsafeMutablePointer<CChar>?], [UnsafeMutablePointer<CChar>?]) -> Int32
   ) -> Failure {
-    let arguments = CStringList(words.map { Array($0.utf8) })
+    let arguments = CStringList(words.map(CommandArguments.bytes))
     let variables = CStringList(environment)
     let name = words.first ?? ""
     var code = ENOENT

@@ -6,8 +6,11 @@ import Coffer
 enum EnvironmentFile {
   // MARK: - Writing
 
-  static func text(_ tree: [String: Value]) -> String {
-    tree.sortedByName().map { "\($0.key)=\(quoted(ValueText.text($0.value)))\n" }.joined()
+  /// - Throws: ``FormatProblem``.
+  static func text(_ tree: FileTree) throws -> String {
+    try (tree.sortedMembers ?? []).map { member in
+      "\(member.name)=\(try EnvironmentQuotes.quoted(member.tree.asValue.map(ValueText.text) ?? ""))\n"
+    }.joined()
   }
 
   /// The variable's value for a setting, as printed by `get`.
@@ -19,6 +22,7 @@ enum EnvironmentFile {
     let text = ValueText.text(value)
     if Redaction.isPlaceholder(text) { throw FormatProblem("it would be read as a hidden secret") }
     if text.utf8.contains(0) { throw FormatProblem("it holds the character U+0000") }
+    _ = try EnvironmentQuotes.quoted(text)
     return .string(text)
   }
 
@@ -31,14 +35,11 @@ enum EnvironmentFile {
     return name
   }
 
-  private static func quoted(_ text: String) -> String {
-    "'" + text.replacing("'", with: "'\\''") + "'"
-  }
-
   // MARK: - Reading
 
-  static func tree(_ text: String) throws -> Value {
+  /// - Throws: ``FormatProblem``.
+  static func tree(_ text: String) throws -> FileTree {
     var reader = EnvironmentReader(text)
-    return .dictionary(try reader.variables())
+    return try reader.variables()
   }
 }

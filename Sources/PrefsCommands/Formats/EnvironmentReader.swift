@@ -1,45 +1,71 @@
 import Coffer
 
-/// Parses lines `NAME=value`, optionally with `export`, quoted as in a POSIX shell, and comments.
+/// Parses lines `NAME=value`, optionally with `export`, and comments, by the rule of ``EnvironmentQuotes``.
 ///
-/// In double quotes `\n`, `\r` and `\t` are escapes, as in other `.env` parsers; nothing is expanded or run.
+/// A value that shells, python-dotenv and Node's parser would read differently is a problem. Without quotes, spaces and
+/// `& | < > ( )` are part of the value: a shell reads no assignment there, and the other two agree. Nothing is expanded.
 struct EnvironmentReader {
   private let bytes: [UInt8]
   private var position = 0
+  /// What is wrong, by line.
+  private var problems: [(line: Int, reason: String)] = []
 
   init(_ text: String) {
     bytes = Array(text.utf8)
   }
 
-  mutating func variables() throws -> [String: Value] {
-    var variables: [String: Value] = [:]
+  /// - Throws: ``FormatProblem`` with all lines that are wrong.
+  mutating func variables() throws -> FileTree {
+    var variables = FileTree.Builder()
     while true {
       skip { AsciiSpace.contains($0) }
-      guard let byte = peek() else { return variables }
+      guard let byte = peek() else { break }
       if byte == UInt8(ascii: "#") {
         skipLine()
         continue
       }
       let start = position
-      let name = try name()
-      guard variables.updateValue(.string(try value()), forKey: name) == nil else {
-        throw FormatProblem("a name occurs twice, line \(line(at: start))")
+      guard let (name, isExported) = name() else {
+        note("not NAME=value", at: start)
+        skipLine()
+        continue
+      }
+      if !variables.append(name, .value(.string(value(isExported: isExported)))) {
+        note("a name occurs twice", at: start)
       }
     }
+    guard problems.isEmpty else { throw problem() }
+    return variables.tree
+  }
+
+  /// The most lines that a message names.
+  private static let shownProblems = 10
+
+  private func problem() -> FormatProblem {
+    let shown = problems.prefix(Self.shownProblems).map { "\($0.reason), line \($0.line)" }
+    let rest = problems.count - shown.count
+    return FormatProblem(shown.joined(separator: "; ") + (rest == 0 ? "" : "; and \(rest) more"))
+  }
+
+  /// Notes the first problem of a line.
+  private mutating func note(_ reason: String, at position: Int) {
+    let line = bytes[..<position].count { $0 == UInt8(ascii: "\n") } + 1
+    if problems.last?.line != line { problems.append((line, reason)) }
   }
 
   // MARK: - Names
 
-  private mutating func name() throws -> String {
+  /// The name, and whether `export` precedes it; nil if there is no name and equals sign.
+  private mutating func name() -> (name: String, isExported: Bool)? {
     var name = word()
-    if name == "export", let byte = peek(), byte == 0x20 || byte == 0x09 {
-      skip { $0 == 0x20 || $0 == 0x09 }
+    var isExported = false
+    if name == "export", let byte = peek(), Self.isBlank(byte) {
+      skip(while: Self.isBlank)
+      isExported = true
       name = word()
     }
-    guard let first = name.utf8.first, !(0x30...0x39).contains(first), take("=") else {
-      throw FormatProblem("not NAME=value, line \(line(at: position))")
-    }
-    return name
+    guard let first = name.utf8.first, !(0x30...0x39).contains(first), take("=") else { return nil }
+    return (name, isExported)
   }
 
   private mutating func word() -> String {
@@ -52,81 +78,81 @@ struct EnvironmentReader {
 
   // MARK: - Values
 
-  private mutating func value() throws -> String {
-    var result: [UInt8] = []
-    var isQuoted = false
-    while let byte = peek(), byte != UInt8(ascii: "\n") {
-      position += 1
-      switch byte {
-      case 0: throw FormatProblem("it holds the character U+0000, line \(line(at: position))")
-      case UInt8(ascii: "'"):
-        isQuoted = true
-        try appendSingleQuoted(to: &result)
-      case UInt8(ascii: "\""):
-        isQuoted = true
-        try appendDoubleQuoted(to: &result)
-      case UInt8(ascii: "\\"):
-        guard let escaped = next() else { break }
-        // An escaped newline is dropped.
-        if escaped != UInt8(ascii: "\n") { result.append(escaped) }
-      case 0x20, 0x09, 0x0d:
-        let start = position - 1
-        skip { $0 == 0x20 || $0 == 0x09 || $0 == 0x0d }
-        guard let following = peek(), following != UInt8(ascii: "\n") else { break }
-        if following == UInt8(ascii: "#") {
-          skipLine()
-        } else if isQuoted {
-          throw FormatProblem("text after the closing quote, line \(line(at: position))")
-        } else if !result.isEmpty {
-          result.append(contentsOf: bytes[start..<position])
-        }
-      default: result.append(byte)
-      }
+  /// The value, and moves past its line.
+  private mutating func value(isExported: Bool) -> String {
+    let start = position
+    skip(while: Self.isBlank)
+    switch peek() {
+    case UInt8(ascii: "'"): return quoted(EnvironmentQuotes.problem(inSingleQuotes:))
+    case UInt8(ascii: "\""): return quoted(EnvironmentQuotes.problem(inDoubleQuotes:))
+    default: return plain(isExported: isExported, isSpaced: position > start)
     }
-    return String(decoding: result, as: UTF8.self)
   }
 
-  private mutating func appendSingleQuoted(to result: inout [UInt8]) throws {
+  private mutating func quoted(_ problem: (ArraySlice<UInt8>) -> String?) -> String {
     let start = position
-    while let byte = next() {
-      if byte == UInt8(ascii: "'") { return }
-      result.append(byte)
+    let quote = bytes[start]
+    position += 1
+    guard let end = bytes[position...].firstIndex(of: quote) else {
+      note("a closing quote is missing", at: start)
+      position = bytes.count
+      return ""
     }
-    throw FormatProblem("a closing quote is missing, line \(line(at: start))")
+    let content = Self.withPlainLineEnds(bytes[position..<end])
+    if let problem = problem(content[...]) {
+      let way =
+        quote == UInt8(ascii: "\"") ? "; write the character itself, or use single quotes to keep it as it is" : ""
+      note("\(problem)\(way)", at: start)
+    }
+    if content.contains(0) { note("it holds the character U+0000", at: start) }
+    position = end + 1
+    let afterQuote = position
+    skip(while: Self.isBlankOrReturn)
+    let isEnd = peek() == nil || peek() == UInt8(ascii: "\n")
+    if !isEnd, peek() != UInt8(ascii: "#") || afterQuote == position {
+      note("text after the closing quote, which shells, python-dotenv and Node read differently", at: position)
+    }
+    skipLine()
+    return String(decoding: content, as: UTF8.self)
   }
 
-  private mutating func appendDoubleQuoted(to result: inout [UInt8]) throws {
+  private mutating func plain(isExported: Bool, isSpaced: Bool) -> String {
     let start = position
-    while let byte = next() {
-      switch byte {
-      case UInt8(ascii: "\""): return
-      case UInt8(ascii: "\\"):
-        guard let escaped = next() else { break }
-        switch escaped {
-        case UInt8(ascii: "n"): result.append(UInt8(ascii: "\n"))
-        case UInt8(ascii: "r"): result.append(UInt8(ascii: "\r"))
-        case UInt8(ascii: "t"): result.append(UInt8(ascii: "\t"))
-        case UInt8(ascii: "\n"): break
-        case _ where "\"\\$`".utf8.contains(escaped): result.append(escaped)
-        default: result += [byte, escaped]
-        }
-      default: result.append(byte)
-      }
+    skipLine()
+    var content = bytes[start..<position]
+    // A comment follows a blank; a value that begins with # is checked below.
+    for index in content.indices.dropFirst()
+    where content[index] == UInt8(ascii: "#") && Self.isBlank(content[index - 1]) {
+      content = content[..<index]
+      break
     }
-    throw FormatProblem("a closing quote is missing, line \(line(at: start))")
+    while let last = content.last, Self.isBlankOrReturn(last) { content.removeLast() }
+    if let problem = EnvironmentQuotes.problem(outsideQuotes: content, isExported: isExported) {
+      note("\(problem) and other readers do not; put the value in quotes", at: start)
+    } else if String(decoding: content, as: UTF8.self).unicodeScalars.contains(where: {
+      $0.value > 0x7f && $0.properties.isWhitespace
+    }) {
+      note("white space that is not ASCII, which some readers drop; put the value in quotes", at: start)
+    }
+    return String(decoding: content, as: UTF8.self)
+  }
+
+  /// CR LF as a newline: python-dotenv and Node read it so, and a shell can use no file with such line ends.
+  private static func withPlainLineEnds(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
+    bytes.indices.compactMap { index in
+      let isLineEnd =
+        bytes[index] == UInt8(ascii: "\r") && index + 1 < bytes.endIndex && bytes[index + 1] == UInt8(ascii: "\n")
+      return isLineEnd ? nil : bytes[index]
+    }
   }
 
   // MARK: - Bytes
 
-  private func line(at position: Int) -> Int { bytes[..<position].count { $0 == UInt8(ascii: "\n") } + 1 }
+  private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+
+  private static func isBlankOrReturn(_ byte: UInt8) -> Bool { isBlank(byte) || byte == UInt8(ascii: "\r") }
 
   private func peek() -> UInt8? { position < bytes.count ? bytes[position] : nil }
-
-  private mutating func next() -> UInt8? {
-    guard let byte = peek() else { return nil }
-    position += 1
-    return byte
-  }
 
   private mutating func take(_ character: Unicode.Scalar) -> Bool {
     guard peek() == UInt8(ascii: character) else { return false }

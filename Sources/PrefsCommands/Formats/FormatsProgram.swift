@@ -17,7 +17,7 @@ package enum FormatsProgram {
   /// Parses a file into a tree.
   ///
   /// - Throws: ``FormatProblem``; ``Failure`` when the program is missing or failed.
-  static func tree(_ text: String, _ format: SettingsFormat) throws -> Value {
+  package static func tree(_ text: String, _ format: SettingsFormat) throws -> FileTree {
     let program = try find(for: format)
     let (answer, status) = try program.run([format.rawValue], input: text)
     guard status == 0, let first = answer.first, let kind = Answer(rawValue: first) else {

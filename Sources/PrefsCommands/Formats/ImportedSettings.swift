@@ -6,6 +6,8 @@ struct ImportedSettings {
   /// The collections, including empty ones.
   let collections: [String]
   let settings: [ImportedSetting]
+  /// Whether all values are text, as in `.env` files.
+  var isText = false
 
   /// Reads a file.
   ///
@@ -16,9 +18,10 @@ struct ImportedSettings {
   /// - Throws: ``Failure`` with the status `format`, which quotes no value.
   init(
     _ bytes: [UInt8], format: SettingsFormat, named name: String, collection: String?,
-    reading: (String, SettingsFormat) throws -> Value = FormatsProgram.tree
+    reading: (String, SettingsFormat) throws -> FileTree = FormatsProgram.tree
   ) throws {
     let members = try Self.members(named: name) { try format.tree(bytes, reading: reading) }
+    isText = format == .env
     if let collection {
       collections = [collection]
       settings = try Self.settings(members, of: collection, named: name)
@@ -27,15 +30,15 @@ struct ImportedSettings {
     guard format != .env else {
       throw Failure(.usage, "\(name): variables belong to one collection. Name it with -c.")
     }
-    collections = Array(members.keys)
-    settings = try members.sortedByName().flatMap { collection, tree in
-      guard case .dictionary(let members) = tree else {
-        throw Failure(
-          .format,
-          "\(name): \"\(collection)\" is not a collection. Name the collection for these settings with -c; "
-            + "nothing was changed.")
-      }
-      return try Self.settings(members, of: collection, named: name)
+    collections = members.map(\.name)
+    settings = try members.flatMap { member in
+      if let members = member.tree.sortedMembers { return try Self.settings(members, of: member.name, named: name) }
+      let reason =
+        member.tree == .value(.null)
+        ? "\"\(member.name)\" has no settings. Write \(format.emptyDictionary(member.name)) for a collection without any, or "
+          + "leave the line out"
+        : "\"\(member.name)\" is not a collection. Name the collection for these settings with -c"
+      throw Failure(.format, "\(name): \(reason); nothing was changed.")
     }
   }
 
@@ -43,30 +46,35 @@ struct ImportedSettings {
   ///
   /// - Throws: ``Failure`` if two collections would get the same name.
   func renamingCollections(_ rename: (String) throws -> String) throws -> ImportedSettings {
-    var names: [String: String] = [:]
+    var names: [ByteString: String] = [:]
+    var taken: Set<ByteString> = []
     for collection in collections {
       let name = try rename(collection)
-      if names.values.contains(name) {
+      guard taken.insert(ByteString(name)).inserted else {
         throw Failure(.format, "two collections in the file would be \"\(name)\". Nothing was changed.")
       }
-      names[collection] = name
+      names[ByteString(collection)] = name
     }
     return ImportedSettings(
-      collections: collections.compactMap { names[$0] },
+      collections: collections.compactMap { names[ByteString($0)] },
       settings: settings.map {
-        ImportedSetting(collection: names[$0.collection] ?? $0.collection, key: $0.key, value: $0.value)
-      })
+        let collection = names[ByteString($0.collection)] ?? $0.collection
+        return ImportedSetting(collection: collection, key: $0.key, value: $0.value)
+      }, isText: isText)
   }
 
-  private init(collections: [String], settings: [ImportedSetting]) {
-    (self.collections, self.settings) = (collections, settings)
+  /// The same collections with other settings, which have their types.
+  func replacingSettings(_ settings: [ImportedSetting]) -> ImportedSettings {
+    ImportedSettings(collections: collections, settings: settings, isText: false)
   }
 
-  private static func members(named name: String, _ tree: () throws -> Value) throws -> [String: Value] {
+  private init(collections: [String], settings: [ImportedSetting], isText: Bool) {
+    (self.collections, self.settings, self.isText) = (collections, settings, isText)
+  }
+
+  private static func members(named name: String, _ tree: () throws -> FileTree) throws -> [FileTree.Member] {
     do {
-      guard case .dictionary(let members) = try tree() else {
-        throw FormatProblem("it is not a dictionary of settings")
-      }
+      guard let members = try tree().sortedMembers else { throw FormatProblem("it is not a dictionary of settings") }
       return members
     } catch let problem as FormatProblem {
       throw Failure(.format, "\(name): \(problem.reason). Nothing was changed.")
@@ -74,19 +82,34 @@ struct ImportedSettings {
   }
 
   private static func settings(
-    _ members: [String: Value], of collection: String, named name: String
+    _ members: [FileTree.Member], of collection: String, named name: String
   ) throws -> [ImportedSetting] {
-    try members.sortedByName().map { key, tree in
-      if case .string(let text) = tree, Redaction.isPlaceholder(text) {
-        return ImportedSetting(collection: collection, key: key, value: nil)
-      }
+    try members.map { member in
+      let key = member.name
       do {
+        guard let tree = member.tree.asValue else {
+          throw FormatProblem("two names in it differ only in their Unicode normalization, which one value cannot hold")
+        }
+        if case .string(let text) = tree, Redaction.isPlaceholder(text) {
+          return ImportedSetting(collection: collection, key: key, value: nil)
+        }
         return ImportedSetting(collection: collection, key: key, value: try PortableValue.value(tree))
       } catch let problem as FormatProblem {
         throw Failure(
           .format,
           "\(name): key \"\(key)\" in \(KeyReference.describe(collection)): \(problem.reason). Nothing was changed.")
       }
+    }
+  }
+}
+
+extension ImportedSetting {
+  /// Whether both have the same value, bit for bit; `==` takes NaN, -0.0 and the forms of one letter differently.
+  func hasSameValue(as other: ImportedSetting) throws -> Bool {
+    switch (value, other.value) {
+    case (nil, nil): true
+    case (let value?, let other?): try value.stored == other.stored
+    default: false
     }
   }
 }

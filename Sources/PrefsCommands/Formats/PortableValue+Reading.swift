@@ -12,7 +12,9 @@ extension PortableValue {
   /// - Throws: ``FormatProblem``.
   package static func value(_ tree: Value) throws -> Value {
     let value = try unwrapped(tree, isWhole: true)
-    guard value != .null else { throw FormatProblem("null is not a value; omit the key") }
+    guard value != .null else {
+      throw FormatProblem("null is not a value; leave the key out, or write \"\" for empty text")
+    }
     return value
   }
 
@@ -59,7 +61,7 @@ extension PortableValue {
     case (.uuid, .string(let text)):
       if let uuid = UUID(uuidString: text) { return .uuid(uuid) }
     case (.json, .string(let text)):
-      if (try? JSONReader.value(text)) != nil { return .json(text) }
+      if (try? JSONReader.value(text, roundsIntegers: true)) != nil { return .json(text) }
     case (.json, _): return .json(JSONText.text(try unwrapped(content), bigIntegers: .numbers))
     case (.secret, .string(let text)) where !text.isEmpty: return .secret(Secret(text))
     case (.secret, .dictionary):

@@ -58,7 +58,8 @@ package enum PortableValue {
         return Redaction.isPlaceholder(text) ? wrapped(.string, value) : value
       case .data(let data): return self.data(data)
       case .date(let date): return self.date(date)
-      case .url(let url): return self.url(url)
+      // Only a whole value is archived, as by UserDefaults: inside of one, an archive is data to every reader.
+      case .url(let url): return depth == 0 ? archived(url) ?? self.url(url) : self.url(url)
       case .uuid(let uuid): return wrapped(.uuid, .string(uuid.uuidString))
       case .array(let elements): return .array(try elements.map { try tree($0, depth: depth + 1) })
       case .dictionary(let members): return try dictionary(members, depth: depth)
@@ -102,10 +103,16 @@ package enum PortableValue {
         ? .date(date) : wrapped(.date, .string(text))
     }
 
-    private func url(_ url: URL) -> Value {
-      if native.urlArchives, URLArchive.unwrapped(.data(URLArchive.data(url))) == .url(url) {
-        return .data(URLArchive.data(url))
+    /// nil if the format has no archives, or the archive is not read back as the same URL.
+    private func archived(_ url: URL) -> Value? {
+      let archive = Value.data(URLArchive.data(url))
+      guard native.urlArchives, (try? URLArchive.unwrapped(archive).stored) == (try? Value.url(url).stored) else {
+        return nil
       }
+      return archive
+    }
+
+    private func url(_ url: URL) -> Value {
       guard let base = url.baseURL else { return wrapped(.url, .string(url.relativeString)) }
       return wrapped(.url, .array([.string(url.relativeString), .string(base.absoluteString)]))
     }

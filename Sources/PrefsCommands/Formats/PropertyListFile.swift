@@ -8,18 +8,21 @@ import Coffer
 
 /// Settings as a property list: XML for display, else binary, like `defaults export`.
 enum PropertyListFile {
-  static func tree(_ bytes: [UInt8]) throws -> Value {
+  static func tree(_ bytes: [UInt8]) throws -> FileTree {
     do {
-      return try PropertyListReader.value(Data(bytes))
+      return try PropertyListReader.fileTree(Data(bytes))
     } catch {
       throw FormatProblem("not a property list: \(error.reason)")
     }
   }
 
-  static func bytes(_ tree: [String: Value], isBinary: Bool) throws -> [UInt8] {
-    let encoder = PropertyListEncoder()
-    encoder.outputFormat = isBinary ? .binary : .xml
-    return Array(try encoder.encode(tree))
+  /// - Throws: ``FormatProblem``.
+  static func bytes(_ tree: FileTree, isBinary: Bool) throws -> [UInt8] {
+    do {
+      return try isBinary ? BinaryPropertyListWriter.bytes(tree) : Array(XMLPropertyListWriter.text(tree).utf8)
+    } catch {
+      throw FormatProblem(error.reason)
+    }
   }
 
   /// - Throws: ``FormatProblem`` for a value that the binary form supports but XML does not.

@@ -50,18 +50,22 @@ package enum SettingsFormat: String, CaseIterable {
     }
   }
 
+  /// How a file says that a collection is empty.
+  func emptyDictionary(_ name: String) -> String { self == .toml ? "[\(name)]" : self == .json ? "{}" : "\(name): {}" }
+
   // MARK: - Trees
 
   /// Writes a tree as a file.
   ///
   /// - Parameter isBinary: Whether to write a property list in binary form.
-  func bytes(_ tree: [String: Value], isBinary: Bool = false) throws -> [UInt8] {
+  /// - Throws: ``FormatProblem``.
+  package func bytes(_ tree: FileTree, isBinary: Bool = false) throws -> [UInt8] {
     switch self {
     case .plist: try PropertyListFile.bytes(tree, isBinary: isBinary)
-    case .json: Array(JSONFile.text(.dictionary(tree)).utf8)
-    case .yaml: Array(YAMLWriter.text(.dictionary(tree)).utf8)
+    case .json: Array(JSONFile.text(tree).utf8)
+    case .yaml: Array(YAMLWriter.text(tree).utf8)
     case .toml: Array(TOMLWriter.text(tree).utf8)
-    case .env: Array(EnvironmentFile.text(tree).utf8)
+    case .env: Array(try EnvironmentFile.text(tree).utf8)
     }
   }
 
@@ -69,9 +73,9 @@ package enum SettingsFormat: String, CaseIterable {
   ///
   /// - Parameter reading: Parses YAML and TOML.
   /// - Throws: ``FormatProblem``, which quotes no value; ``Failure`` if the parser's program is missing.
-  func tree(
-    _ bytes: [UInt8], reading: (String, SettingsFormat) throws -> Value = FormatsProgram.tree
-  ) throws -> Value {
+  package func tree(
+    _ bytes: [UInt8], reading: (String, SettingsFormat) throws -> FileTree = FormatsProgram.tree
+  ) throws -> FileTree {
     if self == .plist { return try PropertyListFile.tree(bytes) }
     guard let text = String(validating: bytes, as: UTF8.self) else {
       throw FormatProblem("it is not valid UTF-8")

@@ -1,4 +1,5 @@
 import Coffer
+import CofferMaintenance
 
 /// Builds the tree of a file from a store's collections.
 package struct SettingsTree {
@@ -23,20 +24,20 @@ package struct SettingsTree {
     self.isBinary = isBinary
   }
 
+  /// The settings as an import has to read them.
+  private var written: [ImportedSetting] = []
+
   /// The file of all collections, by name.
   ///
   /// - Throws: `CofferError.notExportable`; errors of reading.
   mutating func fileOfAllCollections(_ transaction: borrowing some Reading & ~Copyable) throws -> [UInt8] {
-    var collections: [String: Value] = [:]
+    var collections = FileTree.Builder()
     for name in try transaction.allCollections() {
       try naming(name, "") { try check(name: name) }
-      guard collections.updateValue(.dictionary(try settings(of: name, transaction)), forKey: name) == nil else {
-        throw CofferError.notExportable(
-          collection: name, key: "", reason: "another collection differs from it only in Unicode normalization")
-      }
+      _ = collections.append(name, try settings(of: name, transaction))
     }
-    if format == .toml { return Array(TOMLWriter.text(ofCollections: collections).utf8) }
-    return try format.bytes(collections, isBinary: isBinary)
+    if format == .toml { return Array(TOMLWriter.text(ofCollections: collections.tree).utf8) }
+    return try bytes(collections.tree)
   }
 
   /// The file of one collection.
@@ -46,7 +47,7 @@ package struct SettingsTree {
   mutating func file(
     of collections: [String], _ transaction: borrowing some Reading & ~Copyable
   ) throws -> [UInt8] {
-    var contents: [String: Value] = [:]
+    var contents = FileTree.Builder()
     var hidden: Set<ByteString> = []
     for collection in collections {
       try add(collection, besides: hidden, to: &contents, transaction)
@@ -54,29 +55,69 @@ package struct SettingsTree {
         hidden.formUnion(try transaction.allKeys(inCollection: collection).map { ByteString($0) })
       }
     }
-    return try format.bytes(contents, isBinary: isBinary)
+    return try bytes(contents.tree)
+  }
+
+  private func bytes(_ tree: FileTree) throws -> [UInt8] {
+    do {
+      return try format.bytes(tree, isBinary: isBinary)
+    } catch let problem as FormatProblem {
+      throw Failure(.format, "\(problem.reason). Nothing was exported.")
+    }
+  }
+
+  // MARK: - Reading back
+
+  /// Reads a file as an import does, and compares every value with the one that was to be written, bit for bit.
+  ///
+  /// - Parameter collection: The collection that the file holds; nil if it holds collections by name.
+  /// - Throws: `CofferError.notExportable` for a value that is read as another one; ``Failure`` if the file cannot be read.
+  package func checkReadsBack(
+    _ bytes: [UInt8], of collection: String?,
+    reading: (String, SettingsFormat) throws -> FileTree = FormatsProgram.tree
+  ) throws {
+    let read: ImportedSettings
+    do {
+      read = try ImportedSettings(
+        bytes, format: format, named: "the file read back", collection: collection, reading: reading)
+    } catch let failure as Failure where failure.status == .format {
+      throw Failure(.format, "\(failure.message) Nothing was exported; another format may hold these settings.")
+    }
+    var found: [ByteString: [ByteString: ImportedSetting]] = [:]
+    for setting in read.settings {
+      found[ByteString(setting.collection), default: [:]][ByteString(setting.key)] = setting
+    }
+    for setting in written {
+      let place = ByteString(collection ?? setting.collection)
+      let same = found[place]?.removeValue(forKey: ByteString(setting.key))
+      guard let same, try same.hasSameValue(as: setting) else {
+        throw CofferError.notExportable(
+          collection: setting.collection, key: setting.key,
+          reason: "\(format.rawValue) cannot hold it exactly; use another format")
+      }
+    }
   }
 
   // MARK: - Settings
 
   /// The settings of a collection, each as a tree.
-  mutating func settings(
+  private mutating func settings(
     of collection: String, _ transaction: borrowing some Reading & ~Copyable
-  ) throws -> [String: Value] {
-    var contents: [String: Value] = [:]
+  ) throws -> FileTree {
+    var contents = FileTree.Builder()
     try add(collection, besides: [], to: &contents, transaction)
-    return contents
+    return contents.tree
   }
 
   private mutating func add(
-    _ collection: String, besides hidden: Set<ByteString>, to contents: inout [String: Value],
+    _ collection: String, besides hidden: Set<ByteString>, to contents: inout FileTree.Builder,
     _ transaction: borrowing some Reading & ~Copyable
   ) throws {
     datedCount += try transaction.itemInfos(inCollection: collection)
       .count { ($0.expires != nil || $0.due != nil) && !hidden.contains(ByteString($0.key)) }
     if try !reveals && transaction.isSealed(collection: collection) {
       for key in try transaction.allKeys(inCollection: collection) where !hidden.contains(ByteString(key)) {
-        try insert(redacted(Redaction.sealed, key, collection, .sealed), key, collection, into: &contents)
+        try insert(redacted(Redaction.sealed, key, collection, .sealed), of: nil, key, collection, into: &contents)
       }
       return
     }
@@ -85,26 +126,24 @@ package struct SettingsTree {
       if hidden.contains(ByteString(key)) { return }
       if metadata != nil { metadataCount += 1 }
       if case .secret(let secret) = value, !reveals {
-        try insert(redacted(secret.description, key, collection, .secret), key, collection, into: &contents)
+        try insert(redacted(secret.description, key, collection, .secret), of: nil, key, collection, into: &contents)
       } else {
-        try insert(try naming(collection, key) { try tree(value) }, key, collection, into: &contents)
+        let written = try naming(collection, key) { try tree(value) }
+        try insert(written, of: format == .env ? written : value, key, collection, into: &contents)
       }
     }
   }
 
+  /// - Parameter value: The value that an import reads; nil if it is hidden.
   private mutating func insert(
-    _ tree: Value, _ key: String, _ collection: String, into contents: inout [String: Value]
+    _ tree: Value, of value: Value?, _ key: String, _ collection: String, into contents: inout FileTree.Builder
   ) throws {
     itemCount += 1
-    try naming(collection, key) {
+    try naming(collection, key) { () throws -> Void in
       try check(name: key)
       let name = format == .env ? try EnvironmentFile.name(key) : key
-      guard contents.updateValue(tree, forKey: name) == nil else {
-        throw FormatProblem(
-          format == .env
-            ? "another key also has the name \(name)"
-            : "another key differs from it only in Unicode normalization")
-      }
+      guard contents.append(name, .value(tree)) else { throw FormatProblem("another key also has the name \(name)") }
+      written.append(ImportedSetting(collection: collection, key: name, value: value))
     }
   }
 

@@ -2,20 +2,19 @@ import Coffer
 
 /// Writes settings as TOML 1.0: a table per collection, and one value per line.
 enum TOMLWriter {
-  static func text(_ tree: [String: Value]) -> String {
-    tree.sortedByName().map { line($0.key, $0.value) }.joined()
+  static func text(_ tree: FileTree) -> String {
+    (tree.sortedMembers ?? []).map { line($0.name, $0.tree) }.joined()
   }
 
   /// The file of several collections, each in its own table.
-  static func text(ofCollections collections: [String: Value]) -> String {
-    let tables = collections.sortedByName().map { name, settings in
-      guard case .dictionary(let members) = settings else { return line(name, settings) }
-      return "[\(key(name))]\n" + text(members)
+  static func text(ofCollections collections: FileTree) -> String {
+    let tables = (collections.sortedMembers ?? []).map { collection in
+      "[\(key(collection.name))]\n" + text(collection.tree)
     }
     return tables.joined(separator: "\n")
   }
 
-  private static func line(_ name: String, _ value: Value) -> String { "\(key(name)) = \(Self.value(value))\n" }
+  private static func line(_ name: String, _ tree: FileTree) -> String { "\(key(name)) = \(value(tree))\n" }
 
   private static func key(_ name: String) -> String {
     let isBare =
@@ -30,14 +29,17 @@ enum TOMLWriter {
     return isBare ? name : JSONText.quoted(name)
   }
 
-  private static func value(_ value: Value) -> String {
-    switch value {
-    case .string(let text): JSONText.quoted(text)
-    case .array(let elements): "[" + elements.map(Self.value).joined(separator: ", ") + "]"
-    case .dictionary(let members) where members.isEmpty: "{}"
-    case .dictionary(let members):
-      "{ " + members.sortedByName().map { "\(key($0.key)) = \(Self.value($0.value))" }.joined(separator: ", ") + " }"
-    default: ValueText.text(value)
+  private static func value(_ tree: FileTree) -> String {
+    if let members = tree.sortedMembers {
+      return members.isEmpty
+        ? "{}" : "{ " + members.map { "\(key($0.name)) = \(value($0.tree))" }.joined(separator: ", ") + " }"
+    }
+    switch tree {
+    case .value(.string(let text)): return JSONText.quoted(text)
+    case .value(.array(let elements)):
+      return "[" + elements.map { value(.value($0)) }.joined(separator: ", ") + "]"
+    case .value(let scalar): return ValueText.text(scalar)
+    case .members: return ""
     }
   }
 }

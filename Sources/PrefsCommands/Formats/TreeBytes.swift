@@ -12,15 +12,31 @@ import Coffer
 package struct TreeBytes {
   private enum Kind: UInt8 {
     case null, no, yes, int, uint64, double, string, data, date, array, dictionary
+    /// The members of a dictionary at one of the outer levels.
+    case members
   }
 
   // MARK: - Writing
 
   /// - Throws: ``FormatProblem`` for a value that cannot be in a file.
-  package static func bytes(_ tree: Value) throws -> [UInt8] {
+  package static func bytes(_ tree: FileTree) throws -> [UInt8] {
     var bytes: [UInt8] = []
     try append(tree, to: &bytes)
     return bytes
+  }
+
+  private static func append(_ tree: FileTree, to bytes: inout [UInt8]) throws {
+    switch tree {
+    case .value(let value): try append(value, to: &bytes)
+    case .members(let members):
+      bytes.append(Kind.members.rawValue)
+      append(UInt64(members.count), to: &bytes)
+      for member in members {
+        append(UInt64(member.name.utf8.count), to: &bytes)
+        bytes += member.name.utf8
+        try append(member.tree, to: &bytes)
+      }
+    }
   }
 
   private static func append(_ value: Value, to bytes: inout [UInt8]) throws {
@@ -65,11 +81,23 @@ package struct TreeBytes {
   private static let damaged = FormatProblem("the answer of the reader is malformed")
 
   /// - Throws: ``FormatProblem`` if the bytes are not a valid tree.
-  package static func tree(_ bytes: ArraySlice<UInt8>) throws -> Value {
+  package static func tree(_ bytes: ArraySlice<UInt8>) throws -> FileTree {
     var reader = TreeBytes(rest: bytes)
-    let tree = try reader.value(depth: 0)
+    let tree = try reader.tree(depth: 0)
     guard reader.rest.isEmpty else { throw damaged }
     return tree
+  }
+
+  private mutating func tree(depth: Int) throws -> FileTree {
+    guard depth < FileTree.outerLevels, rest.first == Kind.members.rawValue else {
+      return .value(try value(depth: depth))
+    }
+    rest.removeFirst()
+    var members = FileTree.Builder()
+    for _ in 0..<(try count()) {
+      guard members.append(try text(), try tree(depth: depth + 1)) else { throw Self.damaged }
+    }
+    return members.tree
   }
 
   private mutating func value(depth: Int) throws -> Value {
@@ -97,6 +125,7 @@ package struct TreeBytes {
         guard members.updateValue(try value(depth: depth + 1), forKey: name) == nil else { throw Self.damaged }
       }
       return .dictionary(members)
+    case .members: throw Self.damaged
     }
   }
 

@@ -12,7 +12,7 @@ struct YAMLWriter {
   /// Parsers find a key without `?` only within 1,024 characters (YAML 1.2, section 7.4).
   private static let keyLimit = 250
 
-  static func text(_ tree: Value) -> String {
+  static func text(_ tree: FileTree) -> String {
     var writer = YAMLWriter()
     if isBlock(tree) {
       writer.block(tree, indent: 0, isIndented: true)
@@ -24,21 +24,33 @@ struct YAMLWriter {
 
   // MARK: - Blocks
 
-  private static func isBlock(_ tree: Value) -> Bool {
+  private static func isBlock(_ tree: FileTree) -> Bool {
     switch tree {
-    case .array(let elements): !elements.isEmpty
-    case .dictionary(let members): !members.isEmpty
-    default: false
+    case .members(let members): !members.isEmpty
+    case .value(.array(let elements)): !elements.isEmpty
+    case .value(.dictionary(let members)): !members.isEmpty
+    case .value: false
     }
   }
 
   /// - Parameter isIndented: Whether the first line continues the current one.
-  private mutating func block(_ tree: Value, indent: Int, isIndented: Bool) {
+  private mutating func block(_ tree: FileTree, indent: Int, isIndented: Bool) {
     let space = String(repeating: " ", count: indent)
     var lead = isIndented ? "" : space
-    switch tree {
-    case .array(let elements):
-      for element in elements {
+    if let members = tree.sortedMembers {
+      for member in members {
+        let key = Self.string(member.name)
+        text += lead + (key.utf8.count > Self.keyLimit ? "? \(key)\n\(space):" : "\(key):")
+        lead = space
+        if Self.isBlock(member.tree) {
+          text += "\n"
+          block(member.tree, indent: indent + 2, isIndented: false)
+        } else {
+          text += " " + Self.scalar(member.tree) + "\n"
+        }
+      }
+    } else if case .value(.array(let elements)) = tree {
+      for element in elements.map(FileTree.value) {
         text += lead + "-"
         lead = space
         if Self.isBlock(element) {
@@ -48,26 +60,15 @@ struct YAMLWriter {
           text += " " + Self.scalar(element) + "\n"
         }
       }
-    case .dictionary(let members):
-      for (name, member) in members.sortedByName() {
-        let key = Self.string(name)
-        text += lead + (key.utf8.count > Self.keyLimit ? "? \(key)\n\(space):" : "\(key):")
-        lead = space
-        if Self.isBlock(member) {
-          text += "\n"
-          block(member, indent: indent + 2, isIndented: false)
-        } else {
-          text += " " + Self.scalar(member) + "\n"
-        }
-      }
-    default: break
     }
   }
 
   // MARK: - Scalars
 
-  private static func scalar(_ value: Value) -> String {
-    switch value {
+  /// The text of a scalar, or of an empty list or dictionary.
+  private static func scalar(_ tree: FileTree) -> String {
+    guard case .value(let value) = tree else { return "{}" }
+    return switch value {
     case .array: "[]"
     case .dictionary: "{}"
     case .string(let text): string(text)
@@ -102,7 +103,6 @@ struct YAMLWriter {
 
   private static func quoted(_ text: String) -> String {
     var result = "\""
-    var previous: Unicode.Scalar = " "
     for scalar in text.unicodeScalars {
       switch scalar {
       case "\"": result += "\\\""
@@ -110,14 +110,11 @@ struct YAMLWriter {
       case "\n": result += "\\n"
       case "\r": result += "\\r"
       case "\t": result += "\\t"
-      // YAMLReader counts a possible anchor as one, and refuses files with many.
-      case "&" where !previous.properties.isAlphabetic: result += "\\x26"
       case "\0"..<" ", "\u{7f}"..."\u{a0}", "\u{2028}", "\u{2029}", "\u{feff}", "\u{fffe}", "\u{ffff}":
         let digits = String(scalar.value, radix: 16)
         result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
       default: result.unicodeScalars.append(scalar)
       }
-      previous = scalar
     }
     return result + "\""
   }

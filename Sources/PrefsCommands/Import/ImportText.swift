@@ -29,9 +29,13 @@ struct ImportText {
       lines.append(
         "\(DisplayText.count(report.expiredCount, "item has expired, and is", "items have expired, and are")) left out")
     }
-    if report.redactedCount > 0 {
+    let kept = report.redactedCount - report.missing.count
+    if kept > 0 { lines.append("\(DisplayText.count(kept, "secret", "secrets")) hidden in the file, left unchanged") }
+    if !report.missing.isEmpty {
+      let names = report.missing.map { DisplayText.escapingControls(KeyReference.text($0.key, in: $0.collection)) }
       lines.append(
-        "\(DisplayText.count(report.redactedCount, "secret", "secrets")) hidden in the file, left unchanged")
+        "\(DisplayText.count(names.count, "secret", "secrets")) hidden in the file and missing here: "
+          + "\(names.joined(separator: ", ")). Set each with prefs set, or export with --reveal.")
     }
     if isDryRun { lines.append("Nothing was changed.") }
     return lines.joined(separator: "\n") + "\n"
@@ -52,6 +56,10 @@ struct ImportText {
         ("removed", "\(report.removedCount)"), ("data", "\(report.opaqueCount)"),
         ("redacted", "\(report.redactedCount)"), ("expired", "\(report.expiredCount)"),
         ("declared", "\(report.declaredCount)"),
+        (
+          "missing",
+          JSONText.array(report.missing.map { JSONText.quoted(KeyReference.text($0.key, in: $0.collection)) })
+        ),
         ("collections", JSONText.array(report.collections.map(JSONText.quoted))),
       ] + (isDryRun ? [("changes", JSONText.array(report.changes.map(object)))] : []))
   }

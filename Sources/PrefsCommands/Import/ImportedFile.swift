@@ -77,6 +77,13 @@ struct ImportedFile {
     return ImportedFile(path: path, contents: .settings(try file.renamingCollections(rename)))
   }
 
+  /// The same settings with the types that they have in a store.
+  func typed(as transaction: borrowing some Reading & ~Copyable) throws -> ImportedFile {
+    guard case .settings(let file) = contents else { return self }
+    let typed = try TypedSettings(file, named: File.shownName(path), force: true).all(as: transaction)
+    return ImportedFile(path: path, contents: .settings(file.replacingSettings(typed)))
+  }
+
   private init(path: String, contents: Contents) { (self.path, self.contents) = (path, contents) }
 
   /// The collections of a text file.
@@ -86,13 +93,19 @@ struct ImportedFile {
   }
 
   /// Imports the file in one transaction.
+  ///
+  /// - Parameter force: Whether text that is not of its declared type is imported as text.
   func importInto(
-    _ database: Database, mode: ImportMode = .merge, isDryRun: Bool = false, progress: (Double) -> Void = { _ in }
+    _ database: Database, mode: ImportMode = .merge, isDryRun: Bool = false, force: Bool = false,
+    progress: (Double) -> Void = { _ in }
   ) throws -> PlainImportReport {
     switch contents {
     case .settings(let file):
       try database.importSettings(
-        file.settings, collections: file.collections, mode: mode, isDryRun: isDryRun, progress: progress)
+        file.settings, collections: file.collections, mode: mode, isDryRun: isDryRun,
+        typed: { _, transaction in
+          try TypedSettings(file, named: File.shownName(path), force: force).all(as: transaction)
+        }, progress: progress)
     case .database(let format):
       try database.importPlain(from: path, format: format, mode: mode, isDryRun: isDryRun, progress: progress)
     }
@@ -104,7 +117,8 @@ private struct File {
   let path: String
   let options: ImportedFileOptions
 
-  var shownName: String { path == "-" ? "standard input" : path }
+  static func shownName(_ path: String) -> String { path == "-" ? "standard input" : path }
+  var shownName: String { Self.shownName(path) }
 
   func readBytes() throws -> [UInt8] {
     path == "-" ? try FileDescriptor.readAll(0, named: shownName) : try FileDescriptor.readFile(path)

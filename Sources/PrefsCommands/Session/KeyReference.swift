@@ -90,6 +90,18 @@ package struct KeyReference {
     return nil
   }
 
+  /// The kind of the present value, including one that an environment inherits; a sealed value must be opened to find out.
+  func presentKind(_ transaction: borrowing some Reading & ~Copyable) throws -> Value.Kind? {
+    // Also if the environment's own name is given instead of `--env`: the new value will hide the parent's.
+    let parent = CollectionEnvironment(collection: collection)?.parent
+    for collection in [collection] + (parent.map { [$0] } ?? []) {
+      guard let kind = try transaction.info(forKey: key, inCollection: collection)?.kind else { continue }
+      guard kind == .sealed else { return kind }
+      return try transaction.item(forKey: key, inCollection: collection)?.value.kind
+    }
+    return nil
+  }
+
   /// The same for an environment: the collection alone, whose parent would show more.
   private func hint(_ transaction: borrowing some Reading & ~Copyable) throws -> String? {
     guard place.parent == nil, let environment = CollectionEnvironment(collection: collection),

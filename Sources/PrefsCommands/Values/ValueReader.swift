@@ -29,7 +29,7 @@ package struct ValueReader {
     }
     switch type {
     case .string: return .string(text)
-    case .auto: return automatic(text)
+    case .auto: return try automatic(text)
     default: return try scalarOrComposed(AsciiSpace.trimming(text))
     }
   }
@@ -142,7 +142,9 @@ package struct ValueReader {
       value = try parsedJSON(text)
     } else if let parsed = try? JSONReader.value(text) {
       value = parsed
-    } else if let parsed = try? PropertyListReader.value(Data(text.utf8)) {
+    } else if (try? JSONReader.value(text, roundsIntegers: true)) == nil,
+      let parsed = try? PropertyListReader.value(Data(text.utf8))
+    {
       value = parsed
     } else {
       // Most people write JSON, so its error message helps most.
@@ -159,7 +161,7 @@ package struct ValueReader {
     do {
       return try JSONReader.value(text)
     } catch {
-      throw Failure(.format, "not JSON: \(error.reason), at byte \(error.offset).")
+      throw Failure(.format, "\(error.isNumber ? "" : "not JSON: ")\(error.reason), at byte \(error.offset).")
     }
   }
 
@@ -173,9 +175,16 @@ package struct ValueReader {
   // MARK: - Auto
 
   /// JSON or a property list if the text begins like one and parses; otherwise the text itself.
-  private func automatic(_ text: String) -> Value {
+  private func automatic(_ text: String) throws -> Value {
     guard let first = text.unicodeScalars.first, "{[(<\"".unicodeScalars.contains(first) else { return .string(text) }
-    if let value = try? JSONReader.value(text) { return value }
+    do {
+      return try JSONReader.value(text)
+    } catch {
+      // Not silently as text: it is JSON.
+      guard !error.isNumber else {
+        throw Failure(.format, "\(error.reason), at byte \(error.offset). --string stores the whole as text.")
+      }
+    }
     // A list that begins with a quote would be one of `"a" = "b";`, which is hardly what the user meant to store.
     guard first != "[", first != "\"", let value = try? PropertyListReader.value(Data(text.utf8)) else {
       return .string(text)

@@ -148,7 +148,7 @@ final class PageStore: Sendable {
       let settings = index.settings
       return (matches.compactMap { settings[$0].info == nil ? nil : settings[$0].name }, index.reader)
     }
-    var collections: [String: [String: Value]] = [:]
+    var collections: [ByteString: [FileTree.Member]] = [:]
     try connection.read { transaction in
       for (collection, key) in names {
         guard let info = try transaction.info(forKey: key, inCollection: collection) else { continue }
@@ -165,10 +165,10 @@ final class PageStore: Sendable {
         } else {
           continue
         }
-        collections[collection, default: [:]][key] = tree
+        collections[ByteString(collection), default: []].append(FileTree.Member(key, .value(tree)))
       }
     }
-    return JSONFile.text(.dictionary(collections.mapValues(Value.dictionary)))
+    return JSONFile.text(.members(collections.map { FileTree.Member($0.key.string, .members($0.value)) }))
   }
 
   // MARK: - The vault

@@ -110,7 +110,7 @@ enum EditedText {
   /// comes back.
   static func text(of value: Value) throws -> String {
     switch value {
-    case .array, .dictionary: JSONFile.text(try PortableValue.tree(value, native: SettingsFormat.json.native))
+    case .array, .dictionary: JSONFile.text(.value(try PortableValue.tree(value, native: SettingsFormat.json.native)))
     default: ValueText.text(value)
     }
   }
@@ -137,7 +137,7 @@ enum EditedText {
     let tree: Value
     let value: Value
     do {
-      tree = try JSONFile.tree(text)
+      tree = try JSONFile.value(text)
       value = try PortableValue.value(tree)
     } catch let problem as FormatProblem {
       throw Failure(.format, "\(problem.reason).")

@@ -229,8 +229,33 @@ import Testing
     }
     try preferences.removeObject(forKey: "k")
     _ = try preferences.exportPropertyList()
-    try preferences.set(1, forKey: "\u{e9}")
-    try preferences.set(2, forKey: "e\u{301}")
-    #expect(throws: CofferError.self) { try preferences.exportPropertyList() }
+    // An import would take it for the URL.
+    try preferences.set(URLArchive.data(url), forKey: "k")
+    try expectRefusal(.xml, "k")
+  }
+
+  @Test("export texts and numbers that are equal with other bytes, as keys and as values")
+  func equalButOther() throws {
+    let (composed, decomposed) = ("r\u{e9}sum\u{e9}", "re\u{301}sume\u{301}")
+    let values: [String: Value] = [
+      "names": [.string(composed), .string(decomposed)], "zeros": [0.0, -0.0], "ones": [1, 1.0, true],
+      "in": [["k": .string(decomposed)], ["k": .string(composed)]], "bom": "\u{feff}id",
+      "long": .array((0..<300).map { .int(Int64($0) - 5) }),
+      "ends": [.int(.min), .int(.max), .uint64(.max), .uint64(1 << 63)],
+    ]
+    for (key, value) in values { try preferences.set(value, forKey: key) }
+    try preferences.set(1, forKey: composed)
+    try preferences.set(2, forKey: decomposed)
+    for format in [Preferences.PropertyListFormat.binary, .xml] {
+      let data = try preferences.exportPropertyList(format: format)
+      let other = try Preferences.inMemory()
+      try other.importPropertyList(data)
+      for (key, value) in values { #expect(try other.value(forKey: key)?.stored == value.stored, "\(format) \(key)") }
+      #expect(other.integer(forKey: composed) == 1 && other.integer(forKey: decomposed) == 2)
+      // Foundation's own reader, too.
+      let list = try PropertyListSerialization.propertyList(from: data, format: nil) as? [String: Any]
+      #expect((list?["long"] as? [Int])?.count == 300)
+      #expect((list?["zeros"] as? [Double])?.map(\.sign) == [.plus, .minus])
+    }
   }
 }

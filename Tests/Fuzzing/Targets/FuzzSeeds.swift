@@ -115,12 +115,14 @@ enum FuzzSeeds {
       "change-log": [[0, 3, 0, 2, 12, 1, 97, 13, 2, 98, 99, 4, 3, 0], [1]],
       "sealed-value": [sealed.bytes.withUnsafeBytes(Array.init)] + stored,
       "property-list": [
-        try PropertyListFile.bytes(list, isBinary: true), try PropertyListFile.bytes(list, isBinary: false),
+        try PropertyListFile.bytes(.value(.dictionary(list)), isBinary: true),
+        try PropertyListFile.bytes(.value(.dictionary(list)), isBinary: false),
         Array(URLArchive.data(URL(fileURLWithPath: "/tmp/x"))),
         Array("{ a = (1, \"b\\U00e9\", <0aff>); /* c */ \"d e\" = { f = g; }; }".utf8),
       ],
       "file-plist": [
-        try PropertyListFile.bytes(list, isBinary: true), try PropertyListFile.bytes(list, isBinary: false),
+        try PropertyListFile.bytes(.value(.dictionary(list)), isBinary: true),
+        try PropertyListFile.bytes(.value(.dictionary(list)), isBinary: false),
       ],
     ]
   }

@@ -29,12 +29,11 @@ extension FuzzTarget {
         else { continue }
       }
       guard format.native.nul || !setting.key.contains("\0") else { continue }
-      let written = try format.bytes([setting.key: tree])
+      let written = try format.bytes(.members([FileTree.Member(setting.key, .value(tree))]))
       let again = try ImportedSettings(
         written, format: format, named: "written", collection: "c", reading: FormatsTool.tree
       ).settings
-      // -0.0 and 0.0 are equal with different bytes; NaN has equal bytes and is not equal.
-      let isSame = try again.count == 1 && (again[0].value == value || again[0].value?.stored == stored)
+      let isSame = try again.count == 1 && again[0].value?.stored == stored
       try promise(isSame, "a file of \(format) is written as it was read")
     }
   }

@@ -25,14 +25,14 @@ struct FormatReaderTests {
     "YAML scalars are what the core schema of YAML 1.2 says, with timestamps and binary",
     arguments: Self.scalars)
   func yaml(_ text: String, _ value: Value) throws {
-    #expect(try SettingsFormat.yaml.tree(Array("k: \(text)\n".utf8)) == ["k": value], "\(text)")
+    #expect(try SettingsFormat.yaml.value(Array("k: \(text)\n".utf8)) == ["k": value], "\(text)")
   }
 
   private static let refused: [(SettingsFormat, String)] = [
     (.json, "{\"a\": 1,\n \"a\": 2}"), (.json, "{\"a\": hunter2}"), (.json, "{\"a\": 1e999}"),
     (.json, ""),
     (.yaml, "hunter2: 1\nhunter2: 2\n"), (.yaml, "a: [hunter2"), (.yaml, "a: !!hunter2 x"), (.yaml, "a: *hunter2"),
-    (.yaml, "? [hunter2]\n: 1\n"), (.yaml, "<<: {hunter2: 1}"), (.yaml, "a: 1\n---\nhunter2: 2\n"),
+    (.yaml, "? [hunter2]\n: 1\n"), (.yaml, "<<: hunter2"), (.yaml, "a: 1\n---\nhunter2: 2\n"),
     (.yaml, "a: \u{1}hunter2"),
     (.yaml, "a: 99999999999999999999"), (.yaml, "a: 1e999"), (.yaml, "a: !!int hunter2x\u{7}"),
     (.yaml, "a: !!binary '?'"),
@@ -43,7 +43,8 @@ struct FormatReaderTests {
     (.toml, "[^hunter2]"), (.toml, "a = [1]\n [[ ?hunter2]]"), (.toml, "["), (.toml, "\u{feff}[é]"),
     (.toml, "a = \"hunter2"), (.toml, "a.b = 1\na = 2"),
     (.env, "A=hunter2\nA=2"), (.env, "1A=hunter2"), (.env, "hunter2"), (.env, "A='hunter2"), (.env, "A=\"hunter2"),
-    (.env, "A='hunter2' x"), (.env, "A=hunter2\0"), (.env, "A B=hunter2"),
+    (.env, "A='hunter2' x"), (.env, "A=hunter2\0"), (.env, "A=hunter2'x"), (.env, "A=hunter2\\x"),
+    (.env, "A=\"hunter2\\n\""), (.env, "A B=hunter2"),
     (.plist, "<plist><dict><key>a</key><hunter2/></dict></plist>"), (.plist, "bplist00hunter2"),
   ]
 
@@ -51,7 +52,7 @@ struct FormatReaderTests {
     "A file of another format is refused without showing any of it",
     arguments: Self.refused)
   func refusals(_ format: SettingsFormat, _ text: String) throws {
-    let problem = try #require(throws: FormatProblem.self, "\(text)") { try format.tree(Array(text.utf8)) }
+    let problem = try #require(throws: FormatProblem.self, "\(text)") { try format.value(Array(text.utf8)) }
     #expect(!problem.reason.contains("hunter2"), "\(problem.reason)")
   }
 
@@ -69,7 +70,7 @@ struct FormatReaderTests {
       [[e]]
       f.g = 1
       """
-    let tree = try SettingsFormat.toml.tree(Array(text.utf8))
+    let tree = try SettingsFormat.toml.value(Array(text.utf8))
     #expect(
       tree == [
         "a": [[1, -1], [["b": "[^"], .double(.infinity)], ["]"]], "s": "[^]\n", "c": ["d": [:]],
@@ -96,7 +97,12 @@ struct FormatReaderTests {
     #expect(throws: Never.self) { try YAMLReader.tree(lines.prefix(3).joined(separator: "\n")) }
     // Text that contains many of both is neither.
     let text = Value.string(String(repeating: "&anchor *alias ", count: 1000))
-    #expect(try YAMLReader.tree(YAMLWriter.text(["k": text])) == ["k": text])
+    #expect(try SettingsFormat.yaml.value(SettingsFormat.yaml.bytes(["k": text])) == ["k": text])
+    let jobs = (0..<2_000).map { "job\($0):\n  run: make a && make b && make c\n  paths: ['**/*.swift', '*.md']\n" }
+    #expect(try YAMLReader.tree(jobs.joined()).sortedMembers?.count == 2_000)
+    // Anchors that hold the one before would nest deeper than any value.
+    let deep = "a0: &a0 []\n" + (1...5_000).map { "a\($0): &a\($0) [*a\($0 - 1)]\n" }.joined()
+    #expect(throws: FormatProblem.self) { try YAMLReader.tree(deep) }
   }
 
   @Test("A damaged file is read or refused, without other effects", arguments: SettingsFormat.allCases)
@@ -109,7 +115,7 @@ struct FormatReaderTests {
           "long": .string(String(repeating: "x ", count: 80)),
         ])
     let alphabet = Array("\0\n\t \"'\\#&*!|>%@`[]{}:,.=-+?~$<0a\u{80}".utf8) + [0xff]
-    var random = Generator(state: 0x5eed)
+    var random = SeededGenerator(state: 0x5eed)
     for _ in 0..<1_000 {
       var bytes = whole
       for _ in 0..<Int.random(in: 1...4, using: &random) {
@@ -121,54 +127,78 @@ struct FormatReaderTests {
         default: bytes.removeSubrange(place..<min(bytes.count - 1, place + 7))
         }
       }
-      do { _ = try format.tree(bytes, reading: FormatsTool.tree) } catch is FormatProblem {}
+      do { _ = try format.tree(bytes, reading: SettingsFormat.reading) } catch is FormatProblem {}
     }
-  }
-
-  /// Numbers that are the same in every run (Vigna, splitmix64).
-  private struct Generator: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-      state &+= 0x9e37_79b9_7f4a_7c15
-      var z = state
-      z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
-      z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
-      return z ^ (z >> 31)
-    }
-  }
-
-  @Test("Variables are read as a shell and other readers of .env files do")
-  func variables() throws {
-    let text = """
-      # comment
-      A=plain # comment
-      export B='single $x \\n'
-      C="double \\$x\\n\\"q\\" \\z"
-      D=
-      E=with spaces inside   \r
-      F='it'\\''s'
-      G="two
-      lines"
-      H=a#b
-        I=\\#x
-      J='' # empty
-      K=a\\
-      b
-      """
-    #expect(
-      try EnvironmentFile.tree(text) == [
-        "A": "plain", "B": "single $x \\n", "C": "double $x\n\"q\" \\z", "D": "", "E": "with spaces inside",
-        "F": "it's",
-        "G": "two\nlines", "H": "a#b", "I": "#x", "J": "", "K": "ab",
-      ])
   }
 
   @Test(
-    "Variables round-trip through their own writer",
-    arguments: ["", "a b", "'", "''", "\"$x`\\", "a\nb\n", "#", " x ", "é🔑"])
-  func variableRoundTrip(_ text: String) throws {
-    let tree: [String: Value] = ["A": .string(text), "B": "after"]
-    #expect(try EnvironmentFile.tree(EnvironmentFile.text(tree)) == .dictionary(tree))
+    "A file that cannot be held exactly is refused with its line",
+    arguments: [
+      (SettingsFormat.json, "{\"n\":\n 18446744073709551616}", "line 2"),
+      (.json, "{\"n\": [-9223372036854775809]}", "64 bits"), (.yaml, "a: 0x1FFFFFFFFFFFFFFFF", "64 bits"),
+      (.yaml, "a: 0o7777777777777777777777", "64 bits"), (.yaml, "a: -9223372036854775809", "64 bits"),
+      (.yaml, "a: !!int abc", "tag"), (.yaml, "%YAML 1.1\n---\na: no\n", "%YAML 1.1"),
+      (.toml, "a = 1 # note\0 more\nb = 2\n", "U+0000"), (.toml, "a = 1\nb = '\0'\n", "line 2"),
+      (.toml, "a = 0xfffffffffffffffff", "line 1"),
+    ] as [(SettingsFormat, String, String)])
+  func exactness(_ format: SettingsFormat, _ text: String, _ words: String) throws {
+    let problem = try #require(throws: FormatProblem.self, "\(text)") { try format.value(Array(text.utf8)) }
+    #expect(problem.reason.contains(words), "\(problem.reason)")
   }
+
+  @Test("Names that differ only in their normalization are two settings, and one name in a value")
+  func twins() throws {
+    let (composed, decomposed) = ("caf\u{e9}", "cafe\u{301}")
+    let tree = FileTree.members([
+      .init(composed, .members([.init(composed, .value(1)), .init(decomposed, .value(2))])),
+      .init(decomposed, .members([.init("k", .value("\u{feff}\u{e9}e\u{301}"))])),
+    ])
+    for format in [SettingsFormat.json, .yaml, .toml, .plist] {
+      for isBinary in [true, false] {
+        let bytes = try format.bytes(tree, isBinary: isBinary)
+        let members = try format.tree(bytes, reading: SettingsFormat.reading).sortedMembers
+        #expect(try members == #require(tree.sortedMembers), "\(format)")
+      }
+    }
+    for (format, text) in [
+      (SettingsFormat.json, "{\"c\":{\"k\":{\"\(composed)\":1,\"\(decomposed)\":2}}}"),
+      (.yaml, "c: {k: {\(composed): 1, \(decomposed): 2}}"),
+      (.toml, "[c]\nk = {\"\(composed)\" = 1, \"\(decomposed)\" = 2}"),
+    ] {
+      let problem = #expect(throws: FormatProblem.self) {
+        try format.tree(Array(text.utf8), reading: SettingsFormat.reading)
+      }
+      #expect(problem?.reason.contains("normalization") ?? false, "\(problem?.reason ?? "")")
+    }
+  }
+
+  @Test("A merge key merges dictionaries, which the others of a dictionary hide")
+  func merges() throws {
+    let text = """
+      base: &base {a: 1, b: 1}
+      more: &more {b: 2, c: 2}
+      one: {<<: *base, b: 3}
+      two:
+        c: 4
+        <<: [*more, *base]
+      text: {"<<": 5}
+      """
+    let tree = try SettingsFormat.yaml.value(Array(text.utf8))
+    guard case .dictionary(let members) = tree else { return Issue.record("no dictionary") }
+    #expect(members["one"] == ["a": 1, "b": 3] && members["two"] == ["a": 1, "b": 2, "c": 4])
+    #expect(members["text"] == ["<<": 5])
+    for wrong in ["a: {<<: 1}", "a: {<<: [1]}", "a: {<<: {}, <<: {}}"] {
+      #expect(throws: FormatProblem.self, "\(wrong)") { try SettingsFormat.yaml.value(Array(wrong.utf8)) }
+    }
+  }
+
+  @Test("Line ends of Windows in texts of several lines are newlines")
+  func lineEnds() throws {
+    #expect(try SettingsFormat.yaml.value(Array("a: |\r\n  x\r\n  y\r\n".utf8)) == ["a": "x\ny\n"])
+    #expect(try SettingsFormat.toml.value(Array("a = \"\"\"\r\nx\r\ny\"\"\"\r\n".utf8)) == ["a": "x\ny"])
+    #expect(try SettingsFormat.env.value(Array("A=\"x\r\ny\"\r\nB=z\r\n".utf8)) == ["A": "x\ny", "B": "z"])
+    let list = "<plist><dict><key>a</key><string>x\r\ny\rz&#13;</string></dict></plist>"
+    #expect(try SettingsFormat.plist.value(Array(list.utf8)) == ["a": "x\ny\nz\r"])
+  }
+
 }

@@ -50,7 +50,7 @@ struct PortableValueTests {
 
   private func checkComesBack(_ value: Value, from bytes: [UInt8], _ format: SettingsFormat) throws {
     let text = String(decoding: bytes, as: UTF8.self)
-    guard case .dictionary(let members) = try format.tree(bytes), let read = members["k"] else {
+    guard case .dictionary(let members) = try format.value(bytes), let read = members["k"] else {
       Issue.record("\(value.kind) is no setting in \(text)")
       return
     }
@@ -64,7 +64,7 @@ struct PortableValueTests {
       ["", "a", "a.b", "true", "1", "<<", "~", "- a", "a: b", "\"", "'", "[x]", "$date", "ü 🔑", "\n", "#", "="]
       + [String(repeating: "long ", count: 300)]
     let tree = Dictionary(uniqueKeysWithValues: keys.map { ($0, Value.array([.dictionary([$0: .string($0)])])) })
-    #expect(try format.tree(format.bytes(tree, isBinary: true)) == .dictionary(tree))
+    #expect(try format.value(format.bytes(tree, isBinary: true)) == .dictionary(tree))
   }
 
   @Test("that a format cannot represent are refused, not truncated")

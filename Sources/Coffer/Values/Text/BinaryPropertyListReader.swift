@@ -30,6 +30,19 @@ package struct BinaryPropertyListReader {
   ///
   /// A UID, which occurs only in archives, is returned as in XML: as a dictionary `{ CF$UID = 1; }`.
   package static func value(_ bytes: [UInt8]) throws(PropertyListReader.Problem) -> Value {
+    var (reader, top) = try opened(bytes)
+    return try reader.object(top, depth: 0)
+  }
+
+  /// A binary property list as a file of settings.
+  static func fileTree(_ bytes: [UInt8]) throws(PropertyListReader.Problem) -> FileTree {
+    var (reader, top) = try opened(bytes)
+    return try reader.outer(top, depth: 0)
+  }
+
+  private static func opened(
+    _ bytes: [UInt8]
+  ) throws(PropertyListReader.Problem) -> (reader: BinaryPropertyListReader, top: Int) {
     guard bytes.count >= header.count + trailerCount else { throw Problem(reason: "it is truncated") }
     let trailer = bytes.count - trailerCount
     func number(at offset: Int, _ width: Int) -> UInt64 {
@@ -40,10 +53,10 @@ package struct BinaryPropertyListReader {
     guard (1...8).contains(offsetWidth), (1...8).contains(referenceWidth), count <= UInt64(bytes.count), top < count,
       table <= UInt64(trailer), UInt64(offsetWidth) * count <= UInt64(trailer) - table
     else { throw Problem(reason: "its trailer is malformed") }
-    var reader = BinaryPropertyListReader(
+    let reader = BinaryPropertyListReader(
       bytes: bytes, offsetTable: Int(table), offsetWidth: offsetWidth, referenceWidth: referenceWidth,
       objectCount: Int(count), budget: min(bytes.count, 2 * JSONReader.countLimit))
-    return try reader.object(Int(top), depth: 0)
+    return (reader, Int(top))
   }
 
   // MARK: Objects
@@ -54,9 +67,7 @@ package struct BinaryPropertyListReader {
     }
     budget -= 1
     guard budget >= 0 else { throw tooMany }
-    var offset = Int(
-      truncatingIfNeeded: try number(at: offsetTable + index * offsetWidth, offsetWidth))
-    guard offset >= Self.header.count, offset < offsetTable else { throw Problem(reason: "an offset is malformed") }
+    var offset = try self.offset(index)
     let marker = bytes[offset]
     let low = Int(marker & 0xf)
     offset += 1
@@ -84,6 +95,30 @@ package struct BinaryPropertyListReader {
   }
 
   private var tooMany: Problem { Problem(reason: "it has too many values, or refers to them too often") }
+
+  /// The position of an object.
+  private func offset(_ index: Int) throws(Problem) -> Int {
+    let offset = Int(truncatingIfNeeded: try number(at: offsetTable + index * offsetWidth, offsetWidth))
+    guard offset >= Self.header.count, offset < offsetTable else { throw Problem(reason: "an offset is malformed") }
+    return offset
+  }
+
+  private mutating func outer(_ index: Int, depth: Int) throws(Problem) -> FileTree {
+    var offset = try self.offset(index)
+    let marker = bytes[offset]
+    guard depth < FileTree.outerLevels, marker >> 4 == 0xd else { return .value(try object(index, depth: depth)) }
+    budget -= 1
+    guard budget >= 0 else { throw tooMany }
+    offset += 1
+    var members = FileTree.Builder()
+    try eachMember(references(&offset, Int(marker & 0xf), perElement: 2), depth: depth) {
+      reader, name, value throws(Problem) in
+      guard members.append(name, try reader.outer(value, depth: depth + 1)) else {
+        throw Problem(reason: "a key occurs twice")
+      }
+    }
+    return members.tree
+  }
 
   private func constant(_ low: Int) throws(Problem) -> Value {
     switch low {
@@ -131,16 +166,26 @@ package struct BinaryPropertyListReader {
 
   private mutating func dictionary(_ references: [Int], depth: Int) throws(Problem) -> [String: Value] {
     var members: [String: Value] = [:]
+    try eachMember(references, depth: depth) { reader, name, value throws(Problem) in
+      guard members.updateValue(try reader.object(value, depth: depth + 1), forKey: name) == nil else {
+        throw Problem(reason: FileTree.reason(forSecond: name, in: members))
+      }
+    }
+    return members
+  }
+
+  /// Calls `read` with each key and the number of its value.
+  private mutating func eachMember(
+    _ references: [Int], depth: Int,
+    _ read: (_ reader: inout BinaryPropertyListReader, _ name: String, _ value: Int) throws(Problem) -> Void
+  ) throws(Problem) {
     let count = references.count / 2
     for (name, value) in zip(references.prefix(count), references.dropFirst(count)) {
       guard case .string(let key) = try object(name, depth: depth + 1) else {
         throw Problem(reason: "a key is not text")
       }
-      guard members.updateValue(try object(value, depth: depth + 1), forKey: key) == nil else {
-        throw Problem(reason: "a key occurs twice")
-      }
+      try read(&self, key, value)
     }
-    return members
   }
 
   // MARK: Bytes

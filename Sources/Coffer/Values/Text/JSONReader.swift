@@ -8,6 +8,8 @@ package struct JSONReader {
     package let reason: String
     /// In bytes from the start of the text.
     package let offset: Int
+    /// Whether it is JSON, but holds a number that cannot be stored exactly.
+    package var isNumber = false
   }
 
   /// The maximum depth of arrays and dictionaries, to bound the stack.
@@ -21,11 +23,22 @@ package struct JSONReader {
   private var count = 0
   /// nil if lines are not wanted.
   private var lines: MemberLines?
+  private var roundsIntegers = false
 
   /// Parses the whole of `text` as one value.
-  package static func value(_ text: String) throws(Problem) -> Value {
+  ///
+  /// - Parameter roundsIntegers: Whether an integer beyond 64 bits becomes the nearest floating-point number: for text that
+  ///   stays stored as text. It is an error otherwise.
+  package static func value(_ text: String, roundsIntegers: Bool = false) throws(Problem) -> Value {
     var reader = JSONReader(bytes: Array(text.utf8))
-    return try reader.whole()
+    reader.roundsIntegers = roundsIntegers
+    return try reader.whole { reader throws(Problem) in try reader.value() }
+  }
+
+  /// Parses the whole of `text` as a file of settings.
+  package static func fileTree(_ text: String) throws(Problem) -> FileTree {
+    var reader = JSONReader(bytes: Array(text.utf8))
+    return try reader.whole { reader throws(Problem) in try reader.outer(levels: FileTree.outerLevels) }
   }
 
   /// The value, and the lines of names and elements down to some level.
@@ -34,15 +47,17 @@ package struct JSONReader {
   ) throws(Problem) -> (value: Value, lines: [[String]: Int]) {
     var reader = JSONReader(bytes: Array(text.utf8))
     reader.lines = MemberLines(depth: depth)
-    let value = try reader.whole()
+    let value = try reader.whole { reader throws(Problem) in try reader.value() }
     return (value, reader.lines?.lines(in: reader.bytes) ?? [:])
   }
 
-  private mutating func whole() throws(Problem) -> Value {
-    let value = try value()
+  private mutating func whole<Result>(
+    _ body: (inout JSONReader) throws(Problem) -> Result
+  ) throws(Problem) -> Result {
+    let result = try body(&self)
     skipSpace()
     guard position == bytes.count else { throw problem("text after the value") }
-    return value
+    return result
   }
 
   private init(bytes: [UInt8]) { self.bytes = bytes }
@@ -52,8 +67,7 @@ package struct JSONReader {
   private mutating func value() throws(Problem) -> Value {
     skipSpace()
     guard let byte = peek() else { throw problem("a value is missing") }
-    count += 1
-    guard count <= Self.countLimit else { throw problem("more than \(Self.countLimit) values") }
+    try countOne()
     switch byte {
     case UInt8(ascii: "{"): return try nested { reader throws(Problem) in try reader.dictionary() }
     case UInt8(ascii: "["): return try nested { reader throws(Problem) in try reader.array() }
@@ -66,15 +80,35 @@ package struct JSONReader {
     }
   }
 
-  private mutating func nested(
-    _ body: (inout JSONReader) throws(Problem) -> Value
-  ) throws(Problem) -> Value {
+  private mutating func outer(levels: Int) throws(Problem) -> FileTree {
+    skipSpace()
+    guard levels > 0, peek() == UInt8(ascii: "{") else { return .value(try value()) }
+    try countOne()
+    return try nested { reader throws(Problem) in
+      var members = FileTree.Builder()
+      try reader.eachMember { reader, name, start throws(Problem) in
+        guard members.append(name, try reader.outer(levels: levels - 1)) else {
+          throw Problem(reason: "a name occurs twice", offset: start)
+        }
+      }
+      return members.tree
+    }
+  }
+
+  private mutating func countOne() throws(Problem) {
+    count += 1
+    guard count <= Self.countLimit else { throw problem("more than \(Self.countLimit) values") }
+  }
+
+  private mutating func nested<Result>(
+    _ body: (inout JSONReader) throws(Problem) -> Result
+  ) throws(Problem) -> Result {
     guard depth < Self.depthLimit else { throw problem("nested deeper than \(Self.depthLimit) levels") }
     depth += 1
     position += 1
-    let value = try body(&self)
+    let result = try body(&self)
     depth -= 1
-    return value
+    return result
   }
 
   private mutating func array() throws(Problem) -> Value {
@@ -94,8 +128,20 @@ package struct JSONReader {
 
   private mutating func dictionary() throws(Problem) -> Value {
     var members: [String: Value] = [:]
+    try eachMember { reader, name, start throws(Problem) in
+      guard members.updateValue(try reader.value(), forKey: name) == nil else {
+        throw Problem(reason: FileTree.reason(forSecond: name, in: members), offset: start)
+      }
+    }
+    return .dictionary(members)
+  }
+
+  /// Calls `read` at the value of each member, after an opening brace.
+  private mutating func eachMember(
+    _ read: (_ reader: inout JSONReader, _ name: String, _ start: Int) throws(Problem) -> Void
+  ) throws(Problem) {
     skipSpace()
-    if take("}") { return .dictionary(members) }
+    if take("}") { return }
     while true {
       skipSpace()
       let start = position
@@ -104,12 +150,10 @@ package struct JSONReader {
       skipSpace()
       guard take(":") else { throw problem("a colon is missing") }
       lines?.begin(name, at: start)
-      guard members.updateValue(try value(), forKey: name) == nil else {
-        throw Problem(reason: "a name occurs twice", offset: start)
-      }
+      try read(&self, name, start)
       lines?.end()
       skipSpace()
-      if take("}") { return .dictionary(members) }
+      if take("}") { return }
       guard take(",") else { throw problem("a comma or } is missing") }
     }
   }
@@ -143,6 +187,12 @@ package struct JSONReader {
     if isWhole, text != "-0" {
       if let number = Int64(text) { return .int(number) }
       if let number = UInt64(text) { return .uint64(number) }
+      guard roundsIntegers else {
+        throw Problem(
+          reason: "an integer beyond 64 bits; put it in quotes, or give it an exponent to have it rounded",
+          offset: start,
+          isNumber: true)
+      }
     }
     guard let number = Double(text), number.isFinite else {
       throw Problem(reason: "a number is too large", offset: start)

@@ -96,6 +96,9 @@ package enum JSONText {
     case .json(let text):
       if let parsed = try? JSONReader.value(text) {
         write(parsed, bigIntegers, to: &result)
+      } else if (try? JSONReader.value(text, roundsIntegers: true)) != nil {
+        // As it is, so that no number is rounded, on one line: a string in it has no line breaks.
+        result += String(decoding: text.utf8.filter { $0 >= 0x20 }, as: UTF8.self)
       } else {
         result += quoted(text)
       }

@@ -20,6 +20,19 @@ package enum PropertyListReader {
   /// Parses `data` as a property list.
   package static func value(_ data: Data) throws(Problem) -> Value { try valueAndLines(data).value }
 
+  /// Parses `data` as a file of settings.
+  package static func fileTree(_ data: Data) throws(Problem) -> FileTree {
+    if data.starts(with: BinaryPropertyListReader.header) { return try BinaryPropertyListReader.fileTree(Array(data)) }
+    let bytes = try text(data)
+    guard bytes.first(where: { !AsciiSpace.contains($0) }) == UInt8(ascii: "<") else { return .value(try value(data)) }
+    do {
+      return try XMLPropertyListReader.fileTree(bytes)
+    } catch {
+      guard let list = try? TextPropertyListReader.valueAndLines(bytes).value else { throw error }
+      return .value(list)
+    }
+  }
+
   /// The value, and the lines of keys if the list is text.
   static func valueAndLines(_ data: Data) throws(Problem) -> ValueAndLines {
     if data.starts(with: BinaryPropertyListReader.header) {

@@ -21,34 +21,75 @@ struct XMLPropertyListReader {
 
   /// The value of `bytes`, text in UTF-8, and the lines of keys.
   static func valueAndLines(_ bytes: [UInt8]) throws(PropertyListReader.Problem) -> PropertyListReader.ValueAndLines {
-    var reader = XMLPropertyListReader(scanner: ByteScanner(bytes))
-    let value = try reader.document()
-    return (value, reader.lines.lines(in: bytes))
+    var reader = XMLPropertyListReader(scanner: ByteScanner(withPlainLineEnds(bytes)))
+    let value = try reader.document { reader, tag throws(Problem) in try reader.element(tag) }
+    return (value, reader.lines.lines(in: reader.scanner.bytes))
   }
 
-  private mutating func document() throws(Problem) -> Value {
+  /// `bytes`, text in UTF-8, as a file of settings.
+  static func fileTree(_ bytes: [UInt8]) throws(PropertyListReader.Problem) -> FileTree {
+    var reader = XMLPropertyListReader(scanner: ByteScanner(withPlainLineEnds(bytes)))
+    return try reader.document { reader, tag throws(Problem) in
+      try reader.outer(tag, levels: FileTree.outerLevels)
+    }
+  }
+
+  /// CR LF and CR are read as a newline (XML 1.0, section 2.11); a carriage return in a text is written `&#13;`.
+  private static func withPlainLineEnds(_ bytes: [UInt8]) -> [UInt8] {
+    let (newline, carriageReturn) = (UInt8(ascii: "\n"), UInt8(ascii: "\r"))
+    guard bytes.contains(carriageReturn) else { return bytes }
+    var result: [UInt8] = []
+    result.reserveCapacity(bytes.count)
+    for (index, byte) in bytes.enumerated() {
+      if byte != carriageReturn {
+        result.append(byte)
+      } else if index + 1 == bytes.count || bytes[index + 1] != newline {
+        result.append(newline)
+      }
+    }
+    return result
+  }
+
+  private mutating func document<Result>(
+    _ read: (inout XMLPropertyListReader, Tag) throws(Problem) -> Result
+  ) throws(Problem) -> Result {
     try skipMiscellaneous()
     let tag = try openingTag()
-    let value: Value
+    let result: Result
     if tag.name == "plist" {
       guard !tag.isEmpty else { throw problem("it is empty") }
       try skipMiscellaneous()
-      value = try element(openingTag())
+      result = try read(&self, openingTag())
       try skipMiscellaneous()
       try takeClosingTag(of: tag)
     } else {
-      value = try element(tag)
+      result = try read(&self, tag)
     }
     try skipMiscellaneous()
     guard scanner.isAtEnd else { throw problem("there is data after its end") }
-    return value
+    return result
+  }
+
+  private mutating func outer(_ tag: Tag, levels: Int) throws(Problem) -> FileTree {
+    guard levels > 0, tag.name == "dict" else { return .value(try element(tag)) }
+    try countOne()
+    var members = FileTree.Builder()
+    try eachMember(of: tag) { reader, name throws(Problem) in
+      let tree = try reader.outer(reader.openingTag(), levels: levels - 1)
+      guard members.append(name, tree) else { throw reader.problem("a key occurs twice") }
+    }
+    return members.tree
+  }
+
+  private mutating func countOne() throws(Problem) {
+    count += 1
+    guard count <= JSONReader.countLimit else { throw problem("it has more than \(JSONReader.countLimit) values") }
   }
 
   // MARK: Elements
 
   private mutating func element(_ tag: Tag) throws(Problem) -> Value {
-    count += 1
-    guard count <= JSONReader.countLimit else { throw problem("it has more than \(JSONReader.countLimit) values") }
+    try countOne()
     switch tag.name {
     case "dict": return .dictionary(try dictionary(tag))
     case "array": return .array(try array(tag))
@@ -71,6 +112,18 @@ struct XMLPropertyListReader {
 
   private mutating func dictionary(_ tag: Tag) throws(Problem) -> [String: Value] {
     var members: [String: Value] = [:]
+    try eachMember(of: tag) { reader, name throws(Problem) in
+      guard members.updateValue(try reader.element(reader.openingTag()), forKey: name) == nil else {
+        throw reader.problem(FileTree.reason(forSecond: name, in: members))
+      }
+    }
+    return members
+  }
+
+  /// Calls `read` at the value of each key.
+  private mutating func eachMember(
+    of tag: Tag, _ read: (inout XMLPropertyListReader, _ name: String) throws(Problem) -> Void
+  ) throws(Problem) {
     try enter()
     while try !takeEnd(of: tag) {
       let start = scanner.position
@@ -79,13 +132,10 @@ struct XMLPropertyListReader {
       let name = try text(of: key)
       try skipMiscellaneous()
       lines.begin(name, at: start)
-      guard members.updateValue(try element(openingTag()), forKey: name) == nil else {
-        throw problem("a key occurs twice")
-      }
+      try read(&self, name)
       lines.end()
     }
     depth -= 1
-    return members
   }
 
   private mutating func array(_ tag: Tag) throws(Problem) -> [Value] {

@@ -45,7 +45,7 @@ struct SchemaPrintCommand: ParsableCommand {
       case .markdown: Self.markdown(settings)
       case .json: Self.json(settings)
       case .jsonSchema:
-        JSONFile.text(collection.map { schema.document(of: settings, in: $0) } ?? schema.document(of: settings))
+        JSONFile.text(.value(collection.map { schema.document(of: settings, in: $0) } ?? schema.document(of: settings)))
       }
     try StandardOutput.write(text)
   }

@@ -1,0 +1,66 @@
+import Coffer
+import CofferMaintenance
+
+/// The settings of a file with the types that they have in a store.
+///
+/// Text is read as its setting's declared type, as `prefs set` reads it. The values of `.env` files, which are all text,
+/// are also read as the type of the existing value.
+struct TypedSettings {
+  private let file: ImportedSettings
+  private let name: String
+  private let force: Bool
+
+  /// - Parameters:
+  ///   - name: The name of the file in messages.
+  ///   - force: Whether text that is not of its type stays text.
+  init(_ file: ImportedSettings, named name: String, force: Bool) {
+    (self.file, self.name, self.force) = (file, name, force)
+  }
+
+  /// - Throws: ``Failure`` with the status `format` that names every setting whose text is not of its type.
+  func all(as transaction: borrowing some Reading & ~Copyable) throws -> [ImportedSetting] {
+    var problems: [String] = []
+    var typed: [ImportedSetting] = []
+    for setting in file.settings {
+      let reference = KeyReference(setting.key, collection: setting.collection)
+      let declaration = try transaction.declaration(forKey: setting.key, inCollection: setting.collection)
+      let kind = file.isText && declaration == nil ? try reference.presentKind(transaction) : nil
+      var value = setting.value
+      do {
+        if let given = setting.value { value = try self.value(given, declaration, kind) }
+      } catch let failure as Failure where failure.status == .format {
+        let why =
+          declaration.map { "It is declared as \($0.type)." } ?? "The existing value has type \(kind?.name ?? "")."
+        if !force { problems.append("key \"\(setting.key)\": \(failure.message) \(why)") }
+      }
+      typed.append(ImportedSetting(collection: setting.collection, key: setting.key, value: value))
+    }
+    guard problems.isEmpty else {
+      throw Failure(
+        .format, "\(name): \(problems.joined(separator: "\n")) Nothing was changed; --force imports the text as it is.")
+    }
+    return typed
+  }
+
+  private func value(_ given: Value, _ declaration: Declaration?, _ kind: Value.Kind?) throws -> Value {
+    if let declaration { return try value(given, declared: declaration.type) }
+    guard file.isText, let kind, case .string(let text) = given else { return given }
+    return kind == .secret
+      ? try secret(text) : try ValueReader(type: ValueType(kind), encoding: .base64).value(Array(text.utf8))
+  }
+
+  private func value(_ given: Value, declared type: SettingType) throws -> Value {
+    guard case .string(let text) = given, !type.accepts(given) else {
+      return type.accepts(given) ? given : type.value(plain: given) ?? given
+    }
+    if type == .secret { return try secret(text) }
+    // Only formats without types have numbers and booleans as text.
+    guard file.isText else { return type.value(plain: given) ?? given }
+    return try ValueReader(type: ValueType(type), encoding: .base64).value(Array(text.utf8), type)
+  }
+
+  private func secret(_ text: String) throws -> Value {
+    guard !text.isEmpty else { throw Failure(.format, "a secret must not be empty.") }
+    return .secret(Secret(text))
+  }
+}

@@ -1,0 +1,85 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("Bytes that are no text, and a system without watches")
+struct SystemBorderTests {
+  private let tool: Tool
+
+  init() throws { tool = try Tool() }
+
+  /// Runs a script in which `"$0"` is the tool.
+  private func shell(_ script: String) throws -> Tool.Run {
+    try tool.run(["-c", script, Tool.executable], input: [UInt8](), program: "/bin/sh")
+  }
+
+  @Test(
+    "A variable that is not UTF-8 is refused, and no folder is made beside the one it names",
+    arguments: [
+      "HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "PREFS_STORE", "PREFS_KEY_FILE", "PREFS_ENV",
+    ])
+  func variables(_ name: String) throws {
+    let before = try FileManager.default.contentsOfDirectory(atPath: tool.home.path)
+    for command in ["set a b", "get a", "set a --type string b", "doctor"] {
+      let run = try shell("\(name)=\"$HOME/x$(printf '\\377')\" exec \"$0\" \(command)")
+      #expect(run.code == 2 && run.message.contains("\(name) is not valid UTF-8"), "\(run.message)")
+    }
+    #expect(try FileManager.default.contentsOfDirectory(atPath: tool.home.path) == before)
+    // Other programs' variables may hold any bytes.
+    #expect(try shell("OTHER=\"$(printf '\\377')\" exec \"$0\" set a b").code == 0)
+  }
+
+  @Test("The arguments of a program that exec starts may be any bytes, and its own may not")
+  func arguments() throws {
+    try tool.succeed("set", "a", "b")
+    let run = try shell("exec \"$0\" exec -- printf '%s|%s' \"$(printf '\\377x')\" é")
+    #expect(run.code == 0 && run.output == [0xff] + Array("x|é".utf8), "\(run.message)")
+    #expect(try shell("exec \"$0\" exec --only \"$(printf '\\377')\" -- true").code == 125)
+    #expect(try shell("exec \"$0\" set k -- \"$(printf '\\377')\"").code == 2)
+    #expect(try shell("exec \"$0\" exec -- \"$(printf '\\377')\"").code == 125)
+  }
+
+  #if os(Linux)
+    /// A user namespace has limits of its own.
+    private static let withoutInotify = "echo 0 >/proc/sys/user/max_inotify_instances && "
+
+    private static let canLimit =
+      (try? Child.run(
+        "/usr/bin/env", ["unshare", "-Ur", "sh", "-c", withoutInotify + "true"], capturesMessages: true))?.status == 0
+
+    @Test(
+      "Without an inotify instance, watch reports commits, and says once that it looks for them", .enabled(if: canLimit)
+    )
+    func watching() throws {
+      try tool.succeed("set", "a", "0")
+      // Once it has said that it polls, it has begun.
+      let script = """
+        \(Self.withoutInotify)
+        mkfifo "$HOME/out"
+        "$0" watch a >"$HOME/out" 2>"$HOME/err" &
+        exec 3<"$HOME/out"
+        until grep -q 'four times a second' "$HOME/err" || ! kill -0 $!; do sleep 0.05; done
+        "$0" set a 1 && read -r line <&3; echo "$line"; "$0" set a 2 && read -r line <&3; echo "$line"
+        kill $!; wait $!; grep -c 'four times a second' "$HOME/err"
+        """
+      let run = try tool.run(
+        ["-Ur", "sh", "-c", script, Tool.executable], input: [UInt8](), program: "/usr/bin/unshare")
+      let lines = run.text.split(separator: "\n")
+      #expect(lines.count == 3 && lines[0].contains("a") && lines[1].contains("a") && lines[2] == "1", "\(run)")
+    }
+
+    @Test("Without an inotify instance, exec --watch restarts its program", .enabled(if: canLimit))
+    func restarting() throws {
+      try tool.succeed("set", "a", "0")
+      let script = """
+        \(Self.withoutInotify)
+        mkfifo "$HOME/out"
+        "$0" exec --watch -- sh -c 'echo $A; exec sleep 1000' >"$HOME/out" 2>"$HOME/err" &
+        exec 3<"$HOME/out"; read -r line <&3; echo "$line"; "$0" set a 1; read -r line <&3; echo "$line"; kill $!; wait $!
+        """
+      let run = try tool.run(
+        ["-Ur", "sh", "-c", script, Tool.executable], input: [UInt8](), program: "/usr/bin/unshare")
+      #expect(run.text == "0\n1\n", "\(run)")
+    }
+  #endif
+}
