@@ -7,6 +7,7 @@ import Coffer
 struct EnvironmentReader {
   private let bytes: [UInt8]
   private var position = 0
+  private var counted = (position: 0, line: 1)
   /// What is wrong, by line.
   private var problems: [(line: Int, reason: String)] = []
 
@@ -49,8 +50,16 @@ struct EnvironmentReader {
 
   /// Notes the first problem of a line.
   private mutating func note(_ reason: String, at position: Int) {
-    let line = bytes[..<position].count { $0 == UInt8(ascii: "\n") } + 1
+    let line = line(at: position)
     if problems.last?.line != line { problems.append((line, reason)) }
+  }
+
+  /// The line of a place, counted from the last one that was asked for: all lines of a long file may be wrong.
+  private mutating func line(at position: Int) -> Int {
+    let (from, to) = (min(position, counted.position), max(position, counted.position))
+    let count = bytes[from..<to].count { $0 == UInt8(ascii: "\n") }
+    counted = (position, position < counted.position ? counted.line - count : counted.line + count)
+    return counted.line
   }
 
   // MARK: - Names

@@ -17,7 +17,10 @@ struct TypedSettings {
     (self.file, self.name, self.force) = (file, name, force)
   }
 
-  /// - Throws: ``Failure`` with the status `format` that names every setting whose text is not of its type.
+  /// The most settings that a message names.
+  private static let shownProblems = 20
+
+  /// - Throws: ``Failure`` with the status `format` that names the settings whose text is not of its type.
   func all(as transaction: borrowing some Reading & ~Copyable) throws -> [ImportedSetting] {
     var problems: [String] = []
     var typed: [ImportedSetting] = []
@@ -36,8 +39,9 @@ struct TypedSettings {
       typed.append(ImportedSetting(collection: setting.collection, key: setting.key, value: value))
     }
     guard problems.isEmpty else {
-      throw Failure(
-        .format, "\(name): \(problems.joined(separator: "\n")) Nothing was changed; --force imports the text as it is.")
+      let rest = problems.count - Self.shownProblems
+      let shown = problems.prefix(Self.shownProblems).joined(separator: "\n") + (rest > 0 ? "\nand \(rest) more." : "")
+      throw Failure(.format, "\(name): \(shown) Nothing was changed; --force imports the text as it is.")
     }
     return typed
   }

@@ -203,9 +203,8 @@ struct EnvironmentFileTests {
         let own = files.filter { $0.isOfShells || !reader.isShell }
         for (file, read) in zip(own, try reader.values(own.map(\.path))) {
           let isSame = read.map { $0.utf8.elementsEqual(file.value.utf8) } ?? file.value.isEmpty
-          #expect(
-            isSame,
-            "\(reader.name) reads \(read ?? "nothing") in \(try String(contentsOfFile: file.path, encoding: .utf8))")
+          let text = try String(contentsOfFile: file.path, encoding: .utf8)
+          #expect(isSame, "\(reader.name) reads \(read ?? "nothing") in \(text)")
         }
       }
     }

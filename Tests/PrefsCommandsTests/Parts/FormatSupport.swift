@@ -15,7 +15,7 @@ extension SettingsFormat {
   }
 
   /// Reads YAML and TOML in this process: starting one takes longer than reading a small file.
-  static let reading: (String, SettingsFormat) throws -> FileTree = FormatsTool.tree
+  static let reading: @Sendable (String, SettingsFormat) throws -> FileTree = FormatsTool.tree
 }
 
 /// Numbers that are the same in every run (Vigna, splitmix64).
