@@ -164,7 +164,7 @@ private struct RandomSettings {
       one([
         0.0, -0.0, 1, -1, 0.1, 1e16, 1e21, 1e22, .infinity, -.infinity, .nan, Double(bitPattern: 0xfff8_0000_0000_0000),
         Double(bitPattern: 0x7ff8_0000_0000_0001), .leastNonzeroMagnitude, -.greatestFiniteMagnitude,
-        9_007_199_254_740_993,
+        9_007_199_254_740_992,
         18_446_744_073_709_551_616, -9_223_372_036_854_775_808,
       ])
     case 1: Double(Float(bitPattern: UInt32.random(in: 0...UInt32.max, using: &random)))
