@@ -28,7 +28,10 @@ package enum FilePath {
         ? StorageError.notFound(path: path) : StorageError(errno: errno, path: path)
     }
     defer { free(folder) }
-    let parent = String(cString: folder)
+    // A text of other bytes would name another folder.
+    guard let parent = String(validatingCString: folder) else {
+      throw StorageError.inputOutput(path: path, reason: "the name of a folder that leads there is not valid UTF-8")
+    }
     return parent == "/" ? "/\(name)" : "\(parent)/\(name)"
   }
 

@@ -83,7 +83,7 @@ package enum TOMLReader {
 
 /// Detects input that the parser handles badly, before parsing.
 ///
-/// The parser does not bound the depth of tables made by dotted keys, and ends text at U+0000. It ends the process
+/// The parser does not bound the depth of tables made by dotted keys, and ends text at U+0000, and reads a number too small for 64 bits as zero. It ends the process
 /// when a date is followed by `T` and an invalid time, when a table's name begins with an invalid character, and when
 /// an array is closed by a brace.
 private struct TOMLLimits {
@@ -120,6 +120,7 @@ private struct TOMLLimits {
           throw FormatProblem("a name has more than \(Self.dotLimit) dots, line \(line)")
         }
       case UInt8(ascii: "T"), UInt8(ascii: "t"): try checkTime()
+      case _ where Self.isDigit(byte): try checkNumber()
       case _ where "=,[]{}\n".utf8.contains(byte):
         dots = 0
         try follow(byte)
@@ -167,6 +168,18 @@ private struct TOMLLimits {
     let date = bytes[..<(position - 1)].suffix(10)
     let isDate = date.count == 10 && zip(date, "0000-00-00".utf8).allSatisfy { Self.isDigit($0) == Self.isDigit($1) }
     if isDate { throw FormatProblem("not TOML: a date is followed by T but no time, line \(line)") }
+  }
+
+  /// Checks a number that begins here: the parser would read 1e-400 as zero.
+  private func checkNumber() throws {
+    func isOfNumber(_ byte: UInt8) -> Bool { Self.isDigit(byte) || "_.eE+-".utf8.contains(byte) }
+    let before = bytes[..<(position - 1)].last
+    guard before.map({ $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "-") || !isOfNumber($0) }) ?? true else { return }
+    let text = String(
+      decoding: bytes[(position - 1)...].prefix(while: isOfNumber).filter { $0 != UInt8(ascii: "_") }, as: UTF8.self)
+    if let number = Double(text), !DecimalText.isInRange(number, text) {
+      throw FormatProblem("\(DecimalText.problem), line \(line)")
+    }
   }
 
   private static func isDigit(_ byte: UInt8) -> Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte }

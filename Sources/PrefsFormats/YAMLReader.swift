@@ -247,7 +247,7 @@ package struct YAMLReader {
     }
     if let number = try based(text) { return number }
     if digits.utf8.contains(where: { (0x30...0x39).contains($0) }), let number = Double(text), Self.isDecimal(text) {
-      guard number.isFinite else { throw problem("a number is too large; put it in quotes to have it as text") }
+      guard DecimalText.isInRange(number, text) else { throw problem(DecimalText.problem) }
       return .double(number)
     }
     return Timestamp.date(text).map(Value.date) ?? .string(text)

@@ -82,6 +82,16 @@
       #expect(try isWiped)
     }
 
+    @Test("Names that differ only in their normalization are edited one by one", arguments: ["yaml", "json", "toml"])
+    func twins(_ format: String) throws {
+      let names = ["caf\u{e9}", "cafe\u{301}"]
+      for name in names { try tool.succeed("set", "twins/\(name)", "old-\(name.utf8.count)") }
+      let run = try edit("sed -i.bak -e 's/old-6/new/' \"$1\"", "twins", "--format", format)
+      #expect(run.code == 0 && run.message.contains("1 key changed"), "\(run.message)")
+      #expect(try tool.succeed("get", "twins/\(names[0])") == "old-5\n")
+      #expect(try tool.succeed("get", "twins/\(names[1])") == "new\n")
+    }
+
     @Test("Expiries and due dates stay, for keys with new values and for others")
     func dates() throws {
       for key in ["ui/theme", "ui/size"] {

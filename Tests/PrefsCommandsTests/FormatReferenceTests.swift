@@ -8,6 +8,8 @@ import Testing
 /// The readers of JSON and TOML beside those of Python's standard library, on changed files.
 @Suite("Readers of files beside Python's")
 struct FormatReferenceTests {
+  private static let isLong = ProcessInfo.processInfo.environment["COFFER_SOAK"] == "1"
+
   /// The forms of each format, written for this test; changes make the rest.
   private static let seeds: [SettingsFormat: String] = [
     .json: """
@@ -63,11 +65,13 @@ struct FormatReferenceTests {
       if isinstance(v, datetime.datetime) and v.tzinfo: return 'd%d' % round(v.timestamp() * 1000)
       if isinstance(v, datetime.date): return 'd%d' % (datetime.datetime(v.year, v.month, v.day, tzinfo=datetime.timezone.utc).timestamp() * 1000)
       return '?'
+    # Here the sign of zero is kept.
+    def whole(t): return -0.0 if t == '-0' else int(t)
     out = []
     for path in sys.argv[2:]:
       text = open(path, 'rb').read()
       try:
-        out.append(shown(json.loads(text) if sys.argv[1] == 'json' else tomllib.loads(text.decode())))
+        out.append(shown(json.loads(text, parse_int=whole) if sys.argv[1] == 'json' else tomllib.loads(text.decode())))
       except Exception: out.append(None)
     print(json.dumps(out))
     """
@@ -96,17 +100,16 @@ struct FormatReferenceTests {
     let folder = NSTemporaryDirectory() + "coffer-reference-\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(atPath: folder) }
-    let isLong = ProcessInfo.processInfo.environment["COFFER_SOAK"] == "1"
     let seed = Array(try #require(Self.seeds[format]).utf8)
     let alphabet = Array("\0\n\r\t \"'\\#&*!|>[]{}:,.=-+_0123456789abefintuxzTZé\u{feff}\u{7f}\u{1}".utf8)
     var random = SeededGenerator(state: 46)
     var (same, refused) = (0, 0)
-    for _ in 0..<(isLong ? 60 : 1) {
+    for _ in 0..<(Self.isLong ? 60 : 1) {
       var files: [String] = []
       var values: [String] = []
       for number in 0..<300 {
         var bytes = seed
-        for _ in 0..<(number == 0 ? 0 : Int.random(in: 1...3, using: &random)) {
+        for _ in 0..<(number == 0 ? 0 : Int.random(in: 1...2, using: &random)) {
           let place = Int.random(in: 0..<bytes.count, using: &random)
           let byte = alphabet[Int.random(in: 0..<alphabet.count, using: &random)]
           switch Int.random(in: 0..<3, using: &random) {
@@ -132,7 +135,72 @@ struct FormatReferenceTests {
       }
       same += values.count
     }
-    #expect(same > 50)
+    #expect(same > (Self.isLong ? 600 : 30))
     print("\(format), seed 46, beside Python: \(same) the same, \(refused) refused")
+  }
+
+  // MARK: - toml-test
+
+  /// What Coffer does not read in TOML, in words of its messages.
+  private static let unsupported = ["needs an offset", "a time without a date", "U+0000"]
+
+  @Test(
+    "read each valid file of toml-test as it says, and refuse each invalid one", .enabled(if: isLong))
+  func suite() throws {
+    let folder = NSTemporaryDirectory() + "coffer-toml-test-\(UUID().uuidString)"
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    // Its source package holds the suite.
+    let script = """
+      cd "$1" && python3 -m pip download -q --no-deps --no-binary :all: tomlkit && tar xzf tomlkit-*.tar.gz \\
+        && mv tomlkit-*/tests/toml-test/tests suite
+      """
+    let download = try Child.run("/usr/bin/env", ["sh", "-c", script, "sh", folder], capturesMessages: true)
+    guard download.status == 0 else {
+      print("toml-test left out: \(download.message)")
+      return
+    }
+    let list = try String(contentsOfFile: folder + "/suite/files-toml-1.0.0", encoding: .utf8)
+    var (same, unsupported, refused) = (0, 0, 0)
+    for line in list.split(separator: "\n") where line.hasSuffix(".toml") {
+      let path = "\(folder)/suite/\(line)"
+      let bytes = Array(try Data(contentsOf: URL(fileURLWithPath: path)))
+      let isValid = line.hasPrefix("valid/")
+      do {
+        let value = try SettingsFormat.toml.value(bytes)
+        let json = try String(contentsOfFile: path.replacing(".toml", with: ".json"), encoding: .utf8)
+        #expect(isValid, "\(line) is read")
+        #expect(try Self.shown(value) == Self.shown(tagged: JSONReader.value(json)), "\(line)")
+        same += 1
+      } catch let problem as FormatProblem {
+        let isKnown = Self.unsupported.contains { problem.reason.contains($0) }
+        #expect(!isValid || isKnown, "\(line): \(problem.reason)")
+        (unsupported, refused) = isValid ? (unsupported + 1, refused) : (unsupported, refused + 1)
+      }
+    }
+    #expect(same > 150 && refused > 300)
+    print("toml-test: \(same) the same, \(unsupported) unsupported, \(refused) invalid ones refused")
+  }
+
+  /// What ``shown(_:)`` gives for a value in the suite's form: `{"type": "integer", "value": "1"}`.
+  private static func shown(tagged value: Value) throws -> String {
+    switch value {
+    case .array(let elements): return "[" + (try elements.map(shown(tagged:)).joined(separator: ",")) + "]"
+    case .dictionary(let members):
+      guard members.count == 2, case .string(let type)? = members["type"], case .string(let text)? = members["value"]
+      else {
+        return "{"
+          + (try members.map { HexText.text($0.key.utf8) + ":" + (try shown(tagged: $0.value)) }.sorted()
+            .joined(separator: ",")) + "}"
+      }
+      switch type {
+      case "string": return shown(.string(text))
+      case "bool": return text
+      case "integer": return "i\(text)"
+      case "float": return shown(.double(try #require(Double(text))))
+      default: return shown(.date(try #require(Timestamp.date(text))))
+      }
+    default: return "\(value.kind)"
+    }
   }
 }

@@ -29,6 +29,24 @@ struct SystemBorderTests {
     #expect(try shell("OTHER=\"$(printf '\\377')\" exec \"$0\" set a b").code == 0)
   }
 
+  @Test("A store in a folder whose name is not UTF-8 is refused, and none is made beside it")
+  func folders() throws {
+    let script = """
+      folder="$HOME/x$(printf '\\377')"; mkdir "$folder" && ln -s "$folder" "$HOME/link" && cd "$folder"
+      for store in ./s.coffer "$HOME/link/s.coffer"; do
+        "$0" -d "$store" set a b; echo $?; "$0" -d "$store" get a; echo $?
+      done
+      "$0" set a b && "$0" export -o out.json -q && "$0" export -o out.json -q && "$0" import out.json -q; echo $?
+      ls -A; ls "$HOME" | wc -l
+      """
+    let before = try FileManager.default.contentsOfDirectory(atPath: tool.home.path).count
+    let run = try shell(script)
+    #expect(
+      run.text.split(whereSeparator: \.isWhitespace)
+        == ["14", "14", "14", "14", "0", "out.json", "\(before + 2)"], "\(run.text) \(run.message)")
+    #expect(run.message.contains("is not valid UTF-8") && !run.message.contains(".tmp"), "\(run.message)")
+  }
+
   @Test("The arguments of a program that exec starts may be any bytes, and its own may not")
   func arguments() throws {
     try tool.succeed("set", "a", "b")
@@ -56,7 +74,7 @@ struct SystemBorderTests {
       let script = """
         \(Self.withoutInotify)
         mkfifo "$HOME/out"
-        "$0" watch a >"$HOME/out" 2>"$HOME/err" &
+        "$0" watch >"$HOME/out" 2>"$HOME/err" &
         exec 3<"$HOME/out"
         until grep -q 'four times a second' "$HOME/err" || ! kill -0 $!; do sleep 0.05; done
         "$0" set a 1 && read -r line <&3; echo "$line"; "$0" set a 2 && read -r line <&3; echo "$line"

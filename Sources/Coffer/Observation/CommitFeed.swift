@@ -106,6 +106,7 @@ final class CommitFeed: Sendable {
         reader.lastListener += 1
         reader.listeners[reader.lastListener] = Listener(
           start: reader.lastSequence, handler: handler, onClose: onClose)
+        sayPolling()
         return reader.lastListener
       }
     } catch {
@@ -159,10 +160,13 @@ final class CommitFeed: Sendable {
 
   private func watch(_ path: String) throws {
     reader.watcher = try FileWatcher(path: path, queue: queue) { [weak self] in self?.wake() }
-    if let reason = reader.watcher?.pollingReason, !reader.saysPolling {
-      reader.saysPolling = true
-      warn("\(path): \(reason). Changes by other processes are looked for four times a second.")
-    }
+  }
+
+  /// Warns once that changes are polled for, when listening has begun.
+  private func sayPolling() {
+    guard let path, let reason = reader.watcher?.pollingReason, !reader.saysPolling else { return }
+    reader.saysPolling = true
+    warn("\(path): \(reason). Changes by other processes are looked for four times a second.")
   }
 
   private func stop() {
@@ -212,7 +216,10 @@ final class CommitFeed: Sendable {
     let connection = try connect()
     reader.connection = connection
     reader.isBetweenStores = false
-    if let path = connection.store?.path { try watch(path) }
+    if let path = connection.store?.path {
+      try watch(path)
+      sayPolling()
+    }
   }
 
   private func newCommits(_ connection: SQLiteConnection) throws -> [Commit] {

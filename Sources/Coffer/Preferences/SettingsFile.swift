@@ -61,7 +61,11 @@ enum SettingsFile {
   static func settings(inPropertyList data: Data, named name: String) throws -> [ByteString: Value] {
     func malformed(_ reason: String) -> CofferError { .malformedSettings(source: name, reason: reason) }
     let list: FileTree
-    do { list = try PropertyListReader.fileTree(data) } catch { throw malformed("not a property list: \(error.reason)") }
+    do {
+      list = try PropertyListReader.fileTree(data)
+    } catch {
+      throw malformed("not a property list: \(error.reason)")
+    }
     guard let members = list.sortedMembers else { throw malformed("it is not a dictionary of settings") }
     var settings: [ByteString: Value] = [:]
     for member in members {

@@ -13,13 +13,13 @@ extension Value {
     guard case .json(let text) = self, let first = text.utf8.first, first != UInt8(ascii: "{"),
       first != UInt8(ascii: "[")
     else { return self }
-    return (try? JSONReader.value(text, roundsIntegers: true)) ?? self
+    return (try? JSONReader.value(text, roundsNumbers: true)) ?? self
   }
 
   /// The encoded form of a `Codable` value; otherwise the value itself.
   package var decodedJSON: Value {
     guard case .json(let text) = self else { return self }
-    return (try? JSONReader.value(text, roundsIntegers: true)) ?? self
+    return (try? JSONReader.value(text, roundsNumbers: true)) ?? self
   }
 
   /// Text, or the text of a number or Boolean; nil for all else.

@@ -24,7 +24,7 @@ extension Value {
     case .uuid(let uuid): uuid
     case .array(let elements): elements.map(\.asObject)
     case .dictionary(let members): members.mapValues(\.asObject)
-    case .json(let text): (try? JSONReader.value(text, roundsIntegers: true))?.asObject ?? text
+    case .json(let text): (try? JSONReader.value(text, roundsNumbers: true))?.asObject ?? text
     case .secret(let secret): secret
     }
   }

@@ -49,7 +49,7 @@ extension Value {
     case .double(let value): bytes.append(bigEndian: value.bitPattern)
     case .string(let value): bytes.append(contentsOf: value.utf8)
     case .json(let value):
-      do { _ = try JSONReader.value(value, roundsIntegers: true) } catch {
+      do { _ = try JSONReader.value(value, roundsNumbers: true) } catch {
         throw ValueCodingError(reason: "the text is not JSON: \(error.reason), at byte \(error.offset)")
       }
       bytes.append(contentsOf: value.utf8)

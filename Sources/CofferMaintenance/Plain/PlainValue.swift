@@ -117,7 +117,7 @@ enum PlainValue {
   }
 
   private static func json(_ text: String) throws -> Value? {
-    (try? JSONReader.value(text, roundsIntegers: true)) == nil ? nil : .json(text)
+    (try? JSONReader.value(text, roundsNumbers: true)) == nil ? nil : .json(text)
   }
 
   private static func composed(_ text: String, _ kind: Value.Kind) -> Value? {

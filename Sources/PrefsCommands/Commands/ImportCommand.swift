@@ -31,7 +31,7 @@ struct ImportCommand: ParsableCommand {
         sqlcipher    One of the last two, encrypted with SQLCipher, whose library must be installed.
       If values do not match their declarations, the whole import is refused and all problems are listed, unless --force \
       is given. What cannot be held exactly is exit code 8 and changes nothing: duplicate names, text that is not UTF-8, \
-      integers beyond 64 bits.
+      numbers beyond 64 bits.
 
       Examples:
         prefs import settings.yaml

@@ -61,7 +61,7 @@ extension PortableValue {
     case (.uuid, .string(let text)):
       if let uuid = UUID(uuidString: text) { return .uuid(uuid) }
     case (.json, .string(let text)):
-      if (try? JSONReader.value(text, roundsIntegers: true)) != nil { return .json(text) }
+      if (try? JSONReader.value(text, roundsNumbers: true)) != nil { return .json(text) }
     case (.json, _): return .json(JSONText.text(try unwrapped(content), bigIntegers: .numbers))
     case (.secret, .string(let text)) where !text.isEmpty: return .secret(Secret(text))
     case (.secret, .dictionary):

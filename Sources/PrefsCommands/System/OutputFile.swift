@@ -42,7 +42,7 @@ enum OutputFile {
   static func place(
     at path: String, _ make: (_ temporary: String, _ check: () throws -> Void) throws -> Void
   ) throws {
-    let target = resolvingLinks(path)
+    let target = try resolvingLinks(path)
     var status = stat()
     if stat(target, &status) == 0, status.st_mode & S_IFMT == S_IFDIR { throw Failure.system(path, errno: EISDIR) }
     let folder = StoreLocation.folder(of: target)
@@ -68,10 +68,15 @@ enum OutputFile {
   }
 
   /// The target of `path`, so that a link stays a link.
-  private static func resolvingLinks(_ path: String) -> String {
+  private static func resolvingLinks(_ path: String) throws -> String {
     guard let resolved = realpath(path, nil) else { return path }
     defer { free(resolved) }
-    return String(cString: resolved)
+    if let target = String(validatingCString: resolved) { return target }
+    var status = stat()
+    guard lstat(path, &status) == 0, status.st_mode & S_IFMT != S_IFLNK else {
+      throw Failure(.inputOutput, "\(path) leads to a name that is not valid UTF-8.")
+    }
+    return path
   }
 }
 

@@ -71,8 +71,8 @@ package struct ValueReader {
     guard let number = Double(text) else {
       throw Failure(.format, "not a number. Examples: 1.5, -2, 6.02e23, inf, nan.")
     }
-    guard number.isFinite || !text.contains(where: { ("0"..."9").contains($0) }) else {
-      throw Failure(.format, "the number is too large for a double.")
+    guard DecimalText.isInRange(number, text) else {
+      throw Failure(.format, "the number is too large or too small for a double.")
     }
     return number
   }
@@ -142,7 +142,7 @@ package struct ValueReader {
       value = try parsedJSON(text)
     } else if let parsed = try? JSONReader.value(text) {
       value = parsed
-    } else if (try? JSONReader.value(text, roundsIntegers: true)) == nil,
+    } else if (try? JSONReader.value(text, roundsNumbers: true)) == nil,
       let parsed = try? PropertyListReader.value(Data(text.utf8))
     {
       value = parsed

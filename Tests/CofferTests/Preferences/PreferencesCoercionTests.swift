@@ -129,6 +129,9 @@ struct Coercion: Sendable, CustomStringConvertible {
     // Floats, which are stored as doubles: as short as they were set.
     float(12.34, "12.34", 12), float(-0.1, "-0.1", 0), float(1e20, "1e+20", .max), float(1e-30, "1e-30", 0),
     float(1 / 3, "0.33333334", 0), float(1.5, "1.5", 1), float(16_777_216, "16777216.0", 16_777_216),
+    // A whole one has the text of the Double that it equals, as UserDefaults has it on Linux once it has read its file again.
+    float(1e10, "10000000000.0", 10_000_000_000), float(1.969e10, "19690000384.0", 19_690_000_384),
+    Coercion(.double(1e10), "10000000000.0", true, 10_000_000_000, 1e10),
     // Doubles that a Float could hold, too, are whole.
     Coercion(.double(1_234_567.875), "1234567.875", true, 1_234_567, 1_234_567.875),
     Coercion(.double(20_000_000), "20000000.0", true, 20_000_000, 20_000_000),

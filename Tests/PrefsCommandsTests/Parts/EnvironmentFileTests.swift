@@ -65,7 +65,8 @@ struct EnvironmentFileTests {
     arguments: [
       ("", "''"), ("a b", "'a b'"), ("it's", "\"it's\""), ("'", "\"'\""), ("\"$x`\\z", "'\"$x`\\z'"),
       ("a\nb\n", "'a\nb\n'"),
-      ("C:\\data", "'C:\\data'"), ("C:\\data\\", nil), ("it's C:\\Users", "\"it's C:\\Users\""), ("#", "'#'"),
+      ("C:\\data", "'C:\\data'"), ("C:\\data\\", "'C:\\data\\'"), ("it's C:\\Users", "\"it's C:\\Users\""),
+      ("#", "'#'"),
       ("é🔑", "'é🔑'"),
       ("it's \"x\"", nil), ("\\\\host", nil), ("it's $x", nil), ("${x}", nil), ("it's\\", nil), ("a\rb", nil),
     ] as [(String, String?)])
@@ -78,6 +79,16 @@ struct EnvironmentFileTests {
     let bytes = try SettingsFormat.env.bytes(tree)
     #expect(String(decoding: bytes, as: UTF8.self).contains("A=\(form)\n"))
     #expect(try SettingsFormat.env.value(bytes) == .dictionary(tree))
+  }
+
+  @Test("have a value that ends with a backslash last, and one of them only")
+  func backslashes() throws {
+    let bytes = try SettingsFormat.env.bytes(["A": "C:\\", "B": "it's", "C": "c"])
+    #expect(String(decoding: bytes, as: UTF8.self) == "B=\"it's\"\nC='c'\nA='C:\\'\n")
+    let problem = #expect(throws: FormatProblem.self) {
+      try SettingsFormat.env.bytes(["A": "C:\\", "B": "D:\\"])
+    }
+    #expect(problem?.reason.contains("A and B") ?? false, "\(problem?.reason ?? "")")
   }
 
   // MARK: - Other readers
@@ -125,7 +136,7 @@ struct EnvironmentFileTests {
       "import sys, json; from dotenv import dotenv_values;"
       + "print(json.dumps([dotenv_values(f).get('V') for f in sys.argv[1:]]))"
     if let program = try python3(folder) {
-      readers.append(Reader(name: "python-dotenv", program: program, arguments: ["-c", python]))
+      readers.append(Reader(name: "python-dotenv", program: Self.environment, arguments: [program, "-c", python]))
     }
     return readers
   }
@@ -139,8 +150,7 @@ struct EnvironmentFileTests {
         return program
       }
     }
-    return Self.found("python3", ["-c", "import dotenv"])
-      ? Self.environment.replacingOccurrences(of: "env", with: "python3") : nil
+    return Self.found("python3", ["-c", "import dotenv"]) ? "python3" : nil
   }
 
   private static let pieces = [

@@ -137,7 +137,13 @@ struct FormatReaderTests {
       (SettingsFormat.json, "{\"n\":\n 18446744073709551616}", "line 2"),
       (.json, "{\"n\": [-9223372036854775809]}", "64 bits"), (.yaml, "a: 0x1FFFFFFFFFFFFFFFF", "64 bits"),
       (.yaml, "a: 0o7777777777777777777777", "64 bits"), (.yaml, "a: -9223372036854775809", "64 bits"),
-      (.yaml, "a: !!int abc", "tag"), (.yaml, "%YAML 1.1\n---\na: no\n", "%YAML 1.1"),
+      (.yaml, "a: !!int abc", "tag"), (.yaml, "é: [?x, *.y]", "begins with ?"), (.yaml, "{?a: 1}", "begins with ?"),
+      (.yaml, "é: &a:b x", "anchor"), (.yaml, "a: !!str &a:b x", "anchor"), (.yaml, "a: &a x\nb: [*a:b]", "anchor"),
+      (.yaml, "a: 1e-400", "too small"), (.yaml, "a: 1e400", "too large"), (.json, "{\"a\": -0.1e-400}", "too small"),
+      (.toml, "a = 1e400", "line 1"), (.toml, "a = 1e-400", "too small"), (.plist, "<real>1e400</real>", "64 bits"),
+      (.plist, "<real>1e-400</real>", "64 bits"),
+      (.plist, "{ c = { \"caf\u{e9}\" = 1; \"cafe\u{301}\" = 2; }; }", "normalization"),
+      (.yaml, "%YAML 1.1\n---\na: no\n", "%YAML 1.1"),
       (.toml, "a = 1 # note\0 more\nb = 2\n", "U+0000"), (.toml, "a = 1\nb = '\0'\n", "line 2"),
       (.toml, "a = 0xfffffffffffffffff", "line 1"),
     ] as [(SettingsFormat, String, String)])
@@ -146,11 +152,28 @@ struct FormatReaderTests {
     #expect(problem.reason.contains(words), "\(problem.reason)")
   }
 
+  @Test(
+    "Numbers near the ends of 64 bits are read",
+    arguments: ["0e-400", "-0.0e9", "4.9e-324", "1.7976931348623157e308", "-0.000"])
+  func ends(_ number: String) throws {
+    for (format, text) in [
+      (SettingsFormat.json, "{\"a\": \(number)}"), (.yaml, "a: \(number)"), (.toml, "a = \(number)"),
+      (.plist, "<dict><key>a</key><real>\(number)</real></dict>"),
+    ] {
+      guard case .dictionary(let members) = try format.value(Array(text.utf8)), case .double(let read)? = members["a"]
+      else {
+        Issue.record("\(format): \(number)")
+        continue
+      }
+      #expect(read.bitPattern == Double(number)?.bitPattern, "\(format): \(number)")
+    }
+  }
+
   @Test("Names that differ only in their normalization are two settings, and one name in a value")
   func twins() throws {
     let (composed, decomposed) = ("caf\u{e9}", "cafe\u{301}")
     let tree = FileTree.members([
-      .init(composed, .members([.init(composed, .value(1)), .init(decomposed, .value(2))])),
+      .init(composed, .members([.init(decomposed, .value(2)), .init(composed, .value(1))])),
       .init(decomposed, .members([.init("k", .value("\u{feff}\u{e9}e\u{301}"))])),
     ])
     for format in [SettingsFormat.json, .yaml, .toml, .plist] {

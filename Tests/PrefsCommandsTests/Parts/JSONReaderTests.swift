@@ -65,7 +65,7 @@ struct JSONReaderTests {
     #expect(throws: Failure.self) {
       try ValueReader(type: .auto, encoding: .raw).value(Array("[18446744073709551616]".utf8))
     }
-    #expect(try JSONReader.value("18446744073709551616", roundsIntegers: true) == .double(18446744073709551616))
+    #expect(try JSONReader.value("18446744073709551616", roundsNumbers: true) == .double(18446744073709551616))
     // As a program's Codable type was encoded: stored as it is, and shown so.
     let stored = Value.json("{\"b\":\n 18446744073709551616}")
     #expect(try Value(stored.stored) == stored)

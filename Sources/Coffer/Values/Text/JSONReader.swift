@@ -23,15 +23,15 @@ package struct JSONReader {
   private var count = 0
   /// nil if lines are not wanted.
   private var lines: MemberLines?
-  private var roundsIntegers = false
+  private var roundsNumbers = false
 
   /// Parses the whole of `text` as one value.
   ///
-  /// - Parameter roundsIntegers: Whether an integer beyond 64 bits becomes the nearest floating-point number: for text that
-  ///   stays stored as text. It is an error otherwise.
-  package static func value(_ text: String, roundsIntegers: Bool = false) throws(Problem) -> Value {
+  /// - Parameter roundsNumbers: Whether an integer beyond 64 bits becomes the nearest floating-point number, and a number too
+  ///   small for one becomes zero: for text that stays stored as text. They are errors otherwise.
+  package static func value(_ text: String, roundsNumbers: Bool = false) throws(Problem) -> Value {
     var reader = JSONReader(bytes: Array(text.utf8))
-    reader.roundsIntegers = roundsIntegers
+    reader.roundsNumbers = roundsNumbers
     return try reader.whole { reader throws(Problem) in try reader.value() }
   }
 
@@ -187,15 +187,15 @@ package struct JSONReader {
     if isWhole, text != "-0" {
       if let number = Int64(text) { return .int(number) }
       if let number = UInt64(text) { return .uint64(number) }
-      guard roundsIntegers else {
+      guard roundsNumbers else {
         throw Problem(
           reason: "an integer beyond 64 bits; put it in quotes, or give it an exponent to have it rounded",
           offset: start,
           isNumber: true)
       }
     }
-    guard let number = Double(text), number.isFinite else {
-      throw Problem(reason: "a number is too large", offset: start)
+    guard let number = Double(text), number.isFinite, roundsNumbers || DecimalText.isInRange(number, text) else {
+      throw Problem(reason: DecimalText.problem, offset: start, isNumber: true)
     }
     return .double(number)
   }

@@ -96,7 +96,7 @@ package enum JSONText {
     case .json(let text):
       if let parsed = try? JSONReader.value(text) {
         write(parsed, bigIntegers, to: &result)
-      } else if (try? JSONReader.value(text, roundsIntegers: true)) != nil {
+      } else if (try? JSONReader.value(text, roundsNumbers: true)) != nil {
         // As it is, so that no number is rounded, on one line: a string in it has no line breaks.
         result += String(decoding: text.utf8.filter { $0 >= 0x20 }, as: UTF8.self)
       } else {

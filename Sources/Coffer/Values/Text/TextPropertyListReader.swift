@@ -55,7 +55,9 @@ struct TextPropertyListReader {
       try skipSpace()
       guard scanner.take("=") else { throw problem("an equals sign is missing") }
       lines.begin(name, at: start)
-      guard members.updateValue(try value(), forKey: name) == nil else { throw problem("a key occurs twice") }
+      guard members.updateValue(try value(), forKey: name) == nil else {
+        throw problem(FileTree.reason(forSecond: name, in: members))
+      }
       lines.end()
       try skipSpace()
       guard scanner.take(";") || scanner.peek() == UInt8(ascii: "}") else { throw problem("a semicolon is missing") }

@@ -173,7 +173,7 @@ struct XMLPropertyListReader {
   }
 
   private func real(_ text: String) throws(Problem) -> Double {
-    guard let number = Double(text) else { throw problem("not a real number") }
+    guard let number = DecimalText.double(text) else { throw problem("not a real number, or one beyond 64 bits") }
     return number
   }
 
