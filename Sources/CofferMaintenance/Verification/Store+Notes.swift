@@ -32,7 +32,7 @@ extension Store {
     }
     if envelope.epochs.count > 1 {
       notes.append(
-        "A re-encryption is not finished: pages may be under \(envelope.epochs.count) keys, and whoever had an earlier one can "
+        "A re-encryption is not finished: pages may be under \(envelope.epochs.count) keys, and anyone who had an earlier one can "
           + "change those under it. Rotate again to finish it."
       )
     }

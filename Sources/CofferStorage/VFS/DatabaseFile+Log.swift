@@ -86,7 +86,8 @@ extension DatabaseFile {
     guard let walIndex = WalIndex(index), let log else { return SQLITE_OK }
     guard walIndex.isOfLastFrame(log: log) else {
       // If the disk cannot read the frame, nothing is known of the index.
-      return [SQLITE_OK, COFFER_IOERR_SHORT_READ].contains(log.lookupCode) ? SQLITE_BUSY : context.checked(log.lookupCode)
+      let isReadable = [SQLITE_OK, COFFER_IOERR_SHORT_READ].contains(log.lookupCode)
+      return isReadable ? SQLITE_BUSY : context.checked(log.lookupCode)
     }
     walIndex.resetPartialBackfill()
     return SQLITE_OK
