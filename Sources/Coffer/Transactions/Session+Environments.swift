@@ -40,8 +40,7 @@ extension Session {
     return try changingTogether {
       guard let stored = try collections.collection(named: name) else { return false }
       try erase(name)
-      // Removes it from the vault's list too.
-      if stored.isSealed { _ = try setSealedAlone(false, name) }
+      if stored.isSealed { try unlist(name, stored) }
       try collections.remove(stored.id)
       knownCollections[name] = nil
       if !stored.isRemoved { note(.environmentRemoved(name)) }

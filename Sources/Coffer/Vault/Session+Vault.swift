@@ -209,6 +209,19 @@ extension Session {
     }
   }
 
+  /// Takes a sealed collection, whose row is about to go, off the vault's list.
+  func unlist(_ collection: String, _ stored: StoredCollection) throws {
+    try changing {
+      guard var record = try vaultRecord() else { throw CofferError.vaultNotFound }
+      let key = try core.vault.key(authenticating: record)
+      guard record.lists(collection) else { return }
+      try record.setSealed(false, collection, key: key)
+      try setVault(record)
+      transaction.changes.recordDeclaration(of: stored.id)
+      if transaction.isFeedObserved { transaction.changedNames[stored.id] = collection }
+    }
+  }
+
   /// Opens every sealed value, and seals it under another of the vault's keys.
   func sealAnew(under generation: UInt32, _ progress: (Double) throws -> Void) throws {
     try changing {

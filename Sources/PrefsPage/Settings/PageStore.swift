@@ -173,20 +173,19 @@ final class PageStore: Sendable {
 
   // MARK: - The vault
 
-  /// Runs `body`, and once more with what `prefs unlock` keeps where the vault is locked.
+  /// Runs `body`, with the vault unlocked if `prefs unlock` keeps its key: while it is locked, it goes unnoticed if someone has said
+  /// of a sealed collection that it is not one.
   func unlocking<R>(_ body: () throws -> R) throws -> R {
-    do {
-      return try body()
-    } catch CofferError.locked(let collection) {
-      let state = UnlockState(storeID: try Database.storeID(at: session.path), options: session.options)
-      guard let key = state.key() else { throw CofferError.locked(collection: collection) }
-      do {
-        try database.vault.unlock(vaultKey: key)
-      } catch CofferError.wrongKey {
-        throw CofferError.locked(collection: collection)
-      }
-      return try body()
-    }
+    try unlockWithKeptKey()
+    return try body()
+  }
+
+  private func unlockWithKeptKey() throws {
+    guard database.vault.wasFound, !database.vault.isUnlocked else { return }
+    let state = UnlockState(storeID: try Database.storeID(at: session.path), options: session.options)
+    guard let key = state.key() else { return }
+    // The vault may have a new key since.
+    do { try database.vault.unlock(vaultKey: key) } catch CofferError.wrongKey {}
   }
 
   /// Unlocks the vault with its passphrase or a recovery key, in this process alone.
