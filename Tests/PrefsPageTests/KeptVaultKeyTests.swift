@@ -20,11 +20,10 @@
       guard keyring.keep(try database.vault.vaultKey(), seconds: 60) == nil else { return }
       defer { keyring.forget() }
       database.vault.lock()
-      try bench.execute("UPDATE collections SET flags = 0, history_count = NULL WHERE name = 'tokens'")
-
       let options = SessionOptions(store: bench.path, keyFile: bench.keyFile)
       let store = try PageStore(
         database, session: CommandSession(options), scope: CollectionScope(named: []), isReadOnly: false)
+      try bench.execute("UPDATE collections SET flags = 0, history_count = NULL WHERE name = 'tokens'")
       let new = #"{"changes":[{"collection":"tokens","key":"new","version":0,"type":"string","text":"s3cret"}]}"#
       #expect {
         try store.change(PageRequest(new))
