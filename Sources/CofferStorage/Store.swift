@@ -391,6 +391,8 @@ extension Store {
     let file = try NewFile(besides: path, owner: owner, observer: vfs.fileCallObserver)
     try new.bytes.withUnsafeBytes { try file.write($0) }
     do {
+      // An error names the store.
+      _ = try FilePath.resolved(path)
       let temporaryPath = try FilePath.resolved(file.temporaryPath)
       let envelopeFile = try owner.acting {
         try EnvelopeFile(path: temporaryPath, below: vfs.below, isReadOnly: false)
