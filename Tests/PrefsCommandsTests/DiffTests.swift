@@ -118,8 +118,8 @@ import Testing
     let json = #"{"host": "localhost", "port": 8081}"#
     let run = try tool.run("diff", "web", "--with", "-", "--format", "json", input: json)
     #expect(run.code == 1 && run.text == "~ web/port: 8080 -> 8081\n- web/token: \"<secret: 7 bytes>\"\n")
-    let env = try tool.run("diff", "web", "--with", "-", "--format", "env", input: "host=localhost\nport=8080\n")
-    #expect(env.text.hasPrefix("~ web/port: 8080 -> \"8080\"\n"))
+    let env = try tool.run("diff", "web", "--with", "-", "--format", "env", input: "host=localhost\nport=8081\n")
+    #expect(env.text.hasPrefix("~ web/port: 8080 -> 8081\n"))
     let database = tool.path("all.sqlite")
     try tool.succeed("export", "--reveal", "-q", "-o", database)
     #expect(try tool.succeed("diff", "--with", database) == "")
