@@ -83,9 +83,10 @@ package enum TOMLReader {
 
 /// Detects input that the parser handles badly, before parsing.
 ///
-/// The parser does not bound the depth of tables made by dotted keys, and ends text at U+0000, and reads a number too small for 64 bits as zero. It ends the process
-/// when a date is followed by `T` and an invalid time, when a table's name begins with an invalid character, and when
-/// an array is closed by a brace.
+/// The parser does not bound the depth of tables made by dotted keys, ends text at U+0000, and reads a number too small
+/// for 64 bits as zero. It ends the process when a date is followed by `T` and an invalid time, or by a space and a single
+/// digit, when white space outside of ASCII is in the place of a value, when a table's name begins with an invalid
+/// character, and when an array is closed by a brace.
 private struct TOMLLimits {
   private let bytes: [UInt8]
   private var position = 0
@@ -121,6 +122,7 @@ private struct TOMLLimits {
         }
       case UInt8(ascii: "T"), UInt8(ascii: "t"): try checkTime()
       case _ where Self.isDigit(byte): try checkNumber()
+      case 0x80...: throw FormatProblem("not TOML: a character outside of ASCII needs quotes, line \(line)")
       case _ where "=,[]{}\n".utf8.contains(byte):
         dots = 0
         try follow(byte)
@@ -177,6 +179,12 @@ private struct TOMLLimits {
     guard before.map({ $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "-") || !isOfNumber($0) }) ?? true else { return }
     let text = String(
       decoding: bytes[(position - 1)...].prefix(while: isOfNumber).filter { $0 != UInt8(ascii: "_") }, as: UTF8.self)
+    let isDate =
+      text.utf8.count == 10 && zip(text.utf8, "0000-00-00".utf8).allSatisfy { Self.isDigit($0) == Self.isDigit($1) }
+    if isDate, peek(9) == UInt8(ascii: " "), peek(10).map(Self.isDigit) ?? false, !(peek(11).map(Self.isDigit) ?? false)
+    {
+      throw FormatProblem("not TOML: a date is followed by a digit but no time, line \(line)")
+    }
     if let number = Double(text), !DecimalText.isInRange(number, text) {
       throw FormatProblem("\(DecimalText.problem), line \(line)")
     }
