@@ -16,8 +16,9 @@ extension LogFile {
     let (salts, count) = (generationSalts, writtenFrameCount)
     code = context.checked(real.methods.xSync(real.file, flags))
     if code == SQLITE_OK { store.noteSync(ofFrames: count, salts: salts) }
-    // At once, while the system still has the bytes.
-    if code != SQLITE_OK, writeCommittedFramesAgain() != SQLITE_OK {
+    // At once, while the system still has the bytes. A commit whose sync failed is not among the committed frames, but a
+    // recovery finds it if it cannot be revoked.
+    if code != SQLITE_OK, writeCommittedFramesAgain() != SQLITE_OK || lastCommitOfTransaction != nil {
       store.hasUnsyncableLog.store(true, ordering: .releasing)
     } else if isRepairing {
       store.hasUnsyncableLog.store(false, ordering: .releasing)

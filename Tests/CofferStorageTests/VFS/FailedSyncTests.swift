@@ -96,6 +96,24 @@ import Testing
 
   private func slots() throws -> [UInt8] { try Store.peekEnvelope(at: store.path).slots.map(\.id) }
 
+  @Test("of a commit that could not be revoked either is made good by the next sync: a recovery has found it meanwhile")
+  func unrevoked() throws {
+    // The log has its header then.
+    try connection.write(.full) { try connection.set("z", "1") }
+    let injector = FaultInjector(in: recorder, count: .max) { call in
+      let revokes = call.kind == .write && call.byteCount == Layout.frameHeaderByteCount
+      return call.path.hasSuffix("-wal") && (call.kind == .sync || revokes) ? .error(errno: ENOSPC) : nil
+    }
+    #expect(throws: StorageError.self) { try connection.write(.full) { try connection.set("a", "1") } }
+    injector.stop()
+    let other = try store.connect()
+    #expect(try other.contents() == ["z=1"])
+    // Finds it as it takes the write lock.
+    try other.write(.full) { try other.set("b", "2") }
+    #expect(try contentsOnDisk() == other.contents())
+    try other.close()
+  }
+
   @Test("of the envelope's first copy changes nothing: what is reported as failed does not show to the next opening")
   func firstCopy() throws {
     try addSlot()
