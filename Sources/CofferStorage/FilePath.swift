@@ -35,18 +35,30 @@ package enum FilePath {
     return parent == "/" ? "/\(name)" : "\(parent)/\(name)"
   }
 
-  /// Whether a folder on the way to `path` is named by a symbolic link.
-  ///
-  /// False for a relative path, which leads elsewhere once the program has another working folder.
-  package static func goesThroughLink(_ path: String) -> Bool {
-    guard path.utf8.first == UInt8(ascii: "/") else { return false }
+  /// The path from the root; a relative one would lead elsewhere once the program has another working folder.
+  static func absolute(_ path: String) -> String {
+    guard path.utf8.first != UInt8(ascii: "/"), let folder = realpath(".", nil) else { return path }
+    defer { free(folder) }
+    return "\(String(cString: folder))/\(path)"
+  }
+
+  /// Whether a folder on the way to the absolute `path` is named by a symbolic link.
+  static func goesThroughLink(_ path: String) -> Bool {
     var place = folder(above: path)
     while place != "/" {
-      var status = stat()
-      if lstat(place, &status) == 0, status.st_mode & S_IFMT == S_IFLNK { return true }
+      if linkTarget(place) != nil { return true }
       place = folder(above: place)
     }
     return false
+  }
+
+  /// Where the symbolic link at `path` leads; nil if there is none.
+  static func linkTarget(_ path: String) -> String? {
+    withUnsafeTemporaryAllocation(of: CChar.self, capacity: 4096) { buffer in
+      let count = readlink(path, buffer.baseAddress!, buffer.count)
+      guard count > 0 else { return nil }
+      return String(decoding: buffer[..<count].lazy.map(UInt8.init(bitPattern:)), as: UTF8.self)
+    }
   }
 
   /// Creates the missing folders above `path` with mode 0700, and the innermost one for the group that will share its

@@ -39,9 +39,8 @@ package final class FileWatcher: @unchecked Sendable {
       let log = name + "-wal"
       let descriptor = instance()
       var code = descriptor < 0 ? errno : 0
-      if descriptor >= 0,
-        inotify_add_watch(descriptor, FilePath.folder(above: path), UInt32(IN_CLOSE_NOWRITE | IN_MOVED_TO)) < 0
-      {
+      let events = UInt32(IN_CLOSE_NOWRITE | IN_CLOSE_WRITE | IN_MOVED_TO)
+      if descriptor >= 0, inotify_add_watch(descriptor, FilePath.folder(above: path), events) < 0 {
         code = errno
         close(descriptor)
       }
@@ -53,7 +52,8 @@ package final class FileWatcher: @unchecked Sendable {
         guard code == 0 else { throw StorageError(errno: code, path: path) }
         sources = [
           Self.source(descriptor, queue, handler) { event, changed in
-            changed == (event.mask & UInt32(IN_MOVED_TO) != 0 ? name : log)
+            // Another store is renamed or copied there; of ours, this says that a program has closed it.
+            changed == (event.mask & UInt32(IN_CLOSE_NOWRITE) != 0 ? log : name)
           }
         ]
       }
@@ -135,8 +135,7 @@ package final class FileWatcher: @unchecked Sendable {
 
     /// Watches files and folders, existing or not, and the direct contents of the folders.
     ///
-    /// A new file is reported once it is closed, so that it is not read half-written. Links themselves are watched,
-    /// not followed.
+    /// A new file is reported once it is closed, so that it is not read half-written.
     package convenience init(
       paths: [String], queue: DispatchQueue, instance: Instance = systemInstance,
       _ handler: @escaping @Sendable () -> Void
@@ -303,7 +302,7 @@ package final class FileWatcher: @unchecked Sendable {
     }
   #endif
 
-  /// Watches the links and folders that lead to the folder of the file at `path`.
+  /// Watches the folders and links that lead to the folder of the file at `path`.
   package convenience init(
     leadingToFolderOf path: String, queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void
   ) throws {

@@ -9,8 +9,8 @@ import Synchronization
 /// databases of this process on one file, under one name, share one `Store`.
 package final class Store: Sendable {
   package let path: String
-  /// The path by which it was opened, with the links on the way to it: they may lead to another store later.
-  private let givenPath: String
+  /// The absolute path by which it was opened, with the links on the way to it: they may lead to another store later.
+  package let givenPath: String
   package let storeID: [UInt8]
   /// Whether this object may not write, whatever the file allows.
   package let isReadOnly: Bool
@@ -324,7 +324,8 @@ extension Store {
   ) throws -> Store {
     let name = path
     let (path, identity, owner) = try checkFile(at: path, isReadOnly: isReadOnly)
-    let givenPath = FilePath.goesThroughLink(name) ? name : path
+    let absolute = FilePath.absolute(name)
+    let givenPath = FilePath.goesThroughLink(absolute) ? absolute : path
     let file = try owner.acting { try EnvelopeFile(path: path, below: vfs.below, isReadOnly: isReadOnly) }
     // By the name, another file may have been opened than was checked.
     guard identity.isIdentity(ofFileAt: path) else { throw StorageError.replaced(path: path) }

@@ -22,17 +22,38 @@ import Testing
   }
 
   enum Replacement: String, CaseIterable, CustomTestStringConvertible {
-    case restored, madeAnew, linkedElsewhere
+    case restored, madeAnew, linkedElsewhere, linkOfLinkElsewhere, linkOnRelativePathElsewhere
+    case folderExchanged, folderOfLinkExchanged, folderMadeAnew
 
     var testDescription: String { rawValue }
   }
 
-  /// The path to watch, which goes through a link.
-  private func linked() throws -> String {
-    let folder = (tool.store as NSString).deletingLastPathComponent
+  private var folder: String { (tool.store as NSString).deletingLastPathComponent }
+  private var name: String { (tool.store as NSString).lastPathComponent }
+
+  /// The path to watch, which goes through the link `current`, if the replacement is to be noticed there or behind it.
+  private func path(for replacement: Replacement) throws -> String {
+    if [.folderExchanged, .folderMadeAnew].contains(replacement) { return tool.store }
     let link = tool.path("current")
     try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: folder)
-    return link + "/" + (tool.store as NSString).lastPathComponent
+    switch replacement {
+    case .linkOfLinkElsewhere:
+      try FileManager.default.createSymbolicLink(atPath: tool.path("live"), withDestinationPath: "current")
+      return tool.path("live") + "/" + name
+    case .linkOnRelativePathElsewhere:
+      let depth = FileManager.default.currentDirectoryPath.split(separator: "/").count
+      return Array(repeating: "..", count: depth).joined(separator: "/") + link + "/" + name
+    default: return link + "/" + name
+    }
+  }
+
+  /// Another folder with the backup.
+  private func other() throws -> String {
+    let other = tool.path("other")
+    try FileManager.default.createDirectory(
+      atPath: other, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+    try FileManager.default.copyItem(atPath: backup, toPath: other + "/" + name)
+    return other
   }
 
   private func replace(_ replacement: Replacement) throws {
@@ -41,20 +62,22 @@ import Testing
     case .madeAnew:
       for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: tool.store + suffix) }
       try tool.succeed("set", "web/port", "backup")
-    case .linkedElsewhere:
+    case .linkedElsewhere, .linkOfLinkElsewhere, .linkOnRelativePathElsewhere:
       // As Kubernetes does it: one rename of a link.
-      let other = tool.path("other")
-      try FileManager.default.createDirectory(atPath: other, withIntermediateDirectories: false)
-      try FileManager.default.copyItem(
-        atPath: backup, toPath: other + "/" + (tool.store as NSString).lastPathComponent)
-      try FileManager.default.createSymbolicLink(atPath: tool.path("next"), withDestinationPath: other)
+      try FileManager.default.createSymbolicLink(atPath: tool.path("next"), withDestinationPath: try other())
       try #require(rename(tool.path("next"), tool.path("current")) == 0)
+    case .folderExchanged, .folderOfLinkExchanged:
+      let other = try other()
+      try #require(rename(folder, tool.path("former")) == 0 && rename(other, folder) == 0)
+    case .folderMadeAnew:
+      try FileManager.default.removeItem(atPath: folder)
+      try tool.succeed("set", "web/port", "backup")
     }
   }
 
   @Test("Is reported by watch as a change of everything, then commit by commit", arguments: Replacement.allCases)
   func watch(_ replacement: Replacement) throws {
-    let path = try linked()
+    let path = try path(for: replacement)
     let watch = try Watch(tool, "--values", "-d", path)
     try tool.succeed("set", "web/port", "last")
     #expect(try watch.output.next()?.hasSuffix("updated  web/port  last") == true)
@@ -62,10 +85,8 @@ import Testing
     #expect(try watch.output.next()?.hasSuffix("  everything") == true)
     for value in ["new1", "new2"] {
       try tool.succeed("set", "web/port", value, "-d", path)
-      var line = try watch.output.next()
-      // It may be in the change of everything, or come by itself.
-      if line?.hasSuffix("store restored from a backup") ?? false { line = try watch.output.next() }
-      #expect(line?.hasSuffix("updated  web/port  \(value)") == true)
+      // What the replacement itself has committed may be in the change of everything, or come by itself.
+      while try !#require(try watch.output.next()).hasSuffix("updated  web/port  \(value)") {}
     }
     watch.send(SIGKILL)
     _ = try Tool.exitCode(of: watch.child)
@@ -73,7 +94,7 @@ import Testing
 
   @Test("Restarts the program of exec --watch with its settings", arguments: Replacement.allCases)
   func exec(_ replacement: Replacement) throws {
-    let path = try linked()
+    let path = try path(for: replacement)
     let (output, messages) = (try LinePipe(tool.path("out")), try LinePipe(tool.path("messages")))
     let child = try tool.spawn(
       [

@@ -110,7 +110,7 @@ public final class Database: Sendable {
 
   /// The path of the store; a made-up one for a store in memory.
   public let path: String
-  /// The path by which it was opened: links on the way may lead to another store later.
+  /// The absolute path by which it was opened: links on the way may lead to another store later.
   private let givenPath: String
   /// How this database behaves.
   public let options: Options
@@ -173,16 +173,15 @@ public final class Database: Sendable {
     func set(_ database: Database) { reference.withLock { $0.database = database } }
   }
 
-  private init(backing: Backing, givenPath: String? = nil, options: Options) throws {
+  private init(backing: Backing, options: Options) throws {
     currentBacking = Lock(backing)
     self.options = options
     state = Lock(State())
     switch backing {
-    case .file(let store): path = store.path
-    case .memory(let store): path = store.path
+    case .file(let store): (path, givenPath) = (store.path, store.givenPath)
+    case .memory(let store): (path, givenPath) = (store.path, store.path)
     }
     let vault = VaultKeys()
-    self.givenPath = givenPath.flatMap { FilePath.goesThroughLink($0) ? $0 : nil } ?? path
     var witness: StoreWitness?
     if case .file(let store) = backing {
       let path = store.path
@@ -193,7 +192,7 @@ public final class Database: Sendable {
     let isOnDisk = if case .file = backing { true } else { false }
     let this = WeakDatabase()
     core = DatabaseCore(
-      options: options, path: isOnDisk ? path : nil, givenPath: self.givenPath, vault: vault, witness: witness,
+      options: options, path: isOnDisk ? givenPath : nil, vault: vault, witness: witness,
       connect: {
         guard let database = this.database else { throw CofferError.closed }
         return try database.connect()
@@ -234,7 +233,7 @@ public final class Database: Sendable {
     try CofferError.translating {
       try Store.whileReplaced {
         let store = try Store.open(at: path, key: key, isReadOnly: options.isReadOnly, vfs: vfs)
-        let database = try Database(backing: .file(store), givenPath: path, options: options)
+        let database = try Database(backing: .file(store), options: options)
         try database.checkContents(of: store)
         database.key.withLock { $0 = key.isKept ? key : nil }
         return database

@@ -53,7 +53,7 @@ package final class DatabaseCore: Sendable {
   private let hasWarned = Atomic<Bool>(false)
 
   /// - Parameters:
-  ///   - path: The store file; nil for a store in memory.
+  ///   - path: The path by which the store was opened; nil for a store in memory.
   ///   - vault: The keys that open sealed values.
   ///   - witness: Remembers the newest state of the store; nil for none.
   ///   - connect: Makes a connection for reading the change log.
@@ -62,7 +62,7 @@ package final class DatabaseCore: Sendable {
   ///   - onUnfinishedRotation: Called after each commit to a store with keys of more than one epoch.
   ///   - onExpiry: Called when something has expired.
   init(
-    options: Database.Options, path: String?, givenPath: String = "", vault: VaultKeys = VaultKeys(),
+    options: Database.Options, path: String?, vault: VaultKeys = VaultKeys(),
     witness: StoreWitness? = nil,
     connect: @escaping CommitFeed.Connect,
     onReplacement: @escaping CommitFeed.Follow = { _ in }, onLogTooLarge: @escaping @Sendable () -> Void,
@@ -79,7 +79,7 @@ package final class DatabaseCore: Sendable {
     commits = CommitLog(writer: writer)
     expiries = Expiries(clock: clock, isReadOnly: options.isReadOnly, onExpiry: onExpiry)
     feed = CommitFeed(
-      path: path, givenPath: givenPath, commits: commits, expiries: expiries, connect: connect, follow: onReplacement,
+      path: path, commits: commits, expiries: expiries, connect: connect, follow: onReplacement,
       warn: { options.logger.warning("\($0)") })
   }
 

@@ -22,7 +22,6 @@ final class CommitFeed: Sendable {
   }
 
   private let path: String?
-  private let givenPath: String
   private let commits: CommitLog
   private let expiries: Expiries
   private let connect: Connect
@@ -37,8 +36,8 @@ final class CommitFeed: Sendable {
   private final class Reader: @unchecked Sendable {
     var connection: SQLiteConnection?
     var watcher: FileWatcher?
-    /// Of the links that lead to the store.
-    var linkWatcher: FileWatcher?
+    /// Of the folders and links that lead to the store's folder.
+    var wayWatcher: FileWatcher?
     /// Whether it was said that changes are polled for.
     var saysPolling = false
     var lastSequence: Int64 = 0
@@ -51,14 +50,13 @@ final class CommitFeed: Sendable {
   }
 
   /// - Parameters:
-  ///   - path: The store file, which is watched for commits of others; nil for a store in memory.
-  ///   - givenPath: The path by which it was opened, which may lead there by links.
+  ///   - path: The path by which the store was opened, where commits of others and replacements are watched for; nil for
+  ///     a store in memory.
   init(
-    path: String?, givenPath: String, commits: CommitLog, expiries: Expiries, connect: @escaping Connect,
-    follow: @escaping Follow, warn: @escaping @Sendable (String) -> Void
+    path: String?, commits: CommitLog, expiries: Expiries, connect: @escaping Connect, follow: @escaping Follow,
+    warn: @escaping @Sendable (String) -> Void
   ) {
     self.path = path
-    self.givenPath = givenPath
     self.commits = commits
     self.expiries = expiries
     self.connect = connect
@@ -145,12 +143,7 @@ final class CommitFeed: Sendable {
     // Set only now: a queue with a specific value starts a thread when it is released.
     queue.setSpecific(key: Self.queueKey, value: ObjectIdentifier(self))
     // The watcher first, so that no commit is missed in between.
-    if let path {
-      try watch(path)
-      if givenPath != path {
-        reader.linkWatcher = try FileWatcher(leadingToFolderOf: givenPath, queue: queue) { [weak self] in self?.wake() }
-      }
-    }
+    try watch()
     let connection = try connect()
     reader.connection = connection
     reader.lastSequence = try ChangeLog(connection: connection).lastSequence()
@@ -158,7 +151,14 @@ final class CommitFeed: Sendable {
     try expiries.look(connection)
   }
 
-  private func watch(_ path: String) throws {
+  /// Watches what leads to the store's folder, and then that folder, so that an exchange in between is noticed, too.
+  private func watch() throws {
+    guard let path else { return }
+    reader.wayWatcher = try FileWatcher(leadingToFolderOf: path, queue: queue) { [weak self] in
+      // Other folders may be on the way now. There may be no folder at its end yet: then the way is watched on.
+      try? self?.watch()
+      self?.wake()
+    }
     reader.watcher = try FileWatcher(path: path, queue: queue) { [weak self] in self?.wake() }
   }
 
@@ -173,7 +173,7 @@ final class CommitFeed: Sendable {
     try? reader.connection?.close()
     reader.connection = nil
     reader.watcher = nil
-    reader.linkWatcher = nil
+    reader.wayWatcher = nil
     reader.isBetweenStores = false
     // A long-lived read may still need them.
     if !isObserved { commits.forgetOwnCommits() }
@@ -216,10 +216,8 @@ final class CommitFeed: Sendable {
     let connection = try connect()
     reader.connection = connection
     reader.isBetweenStores = false
-    if let path = connection.store?.path {
-      try watch(path)
-      sayPolling()
-    }
+    try watch()
+    sayPolling()
   }
 
   private func newCommits(_ connection: SQLiteConnection) throws -> [Commit] {

@@ -289,12 +289,11 @@ extension ManagedSettings {
 
     static func locks(in folder: String) -> String { "\(folder)/locks" }
 
-    /// The paths to watch for changes: the folders, and the targets of links in them.
+    /// The paths to watch for changes: the folders, and the files in them, which may be links.
     var watchedPaths: [String] {
       let folders = paths.flatMap { [$0, Self.locks(in: $0)] }
       let files = folders.flatMap { folder in ((try? Self.names(in: folder)) ?? []).map { "\(folder)/\($0)" } }
-      let targets = (folders + files).filter { Self.resolved($0) != $0 }.compactMap(Self.resolved)
-      return folders + targets
+      return folders + files
     }
 
     /// The paths of the settings' files in a folder, in the order of their names, those that are of a kind that cannot be read

@@ -343,7 +343,9 @@ extension ManagedSettingsTests {
         atPath: "\(roots.path)/\(name)", withIntermediateDirectories: false, attributes: [.posixPermissions: 0o755])
       try roots.write("\(name)/a.json", name == "one" ? #"{"port": 11}"# : #"{"port": 22}"#)
     }
-    symlink("../../one", "\(roots.path)/etc/app.d/current")
+    // Each link of a chain, wherever it is.
+    symlink("one", "\(roots.path)/live")
+    symlink("../../live", "\(roots.path)/etc/app.d/current")
     symlink("current/a.json", "\(roots.path)/etc/app.d/a.json")
     let settings = try preferences()
     var ports = try settings.values(of: .port).makeAsyncIterator()
@@ -353,6 +355,12 @@ extension ManagedSettingsTests {
     #expect(await ports.next() == 12)
     symlink("../../two", "\(roots.path)/etc/app.d/next")
     rename("\(roots.path)/etc/app.d/next", "\(roots.path)/etc/app.d/current")
+    #expect(await ports.next() == 22)
+    symlink("../../live", "\(roots.path)/etc/app.d/next")
+    rename("\(roots.path)/etc/app.d/next", "\(roots.path)/etc/app.d/current")
+    #expect(await ports.next() == 12)
+    symlink("two", "\(roots.path)/next")
+    rename("\(roots.path)/next", "\(roots.path)/live")
     #expect(await ports.next() == 22)
   }
 
