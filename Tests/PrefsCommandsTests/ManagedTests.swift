@@ -139,4 +139,35 @@ import Testing
       #expect(stopped.code == 8 && stopped.message.contains("\(file):2"), "\(arguments)")
     }
   }
+
+  @Test("exec --watch restarts the program when the files or declared defaults change, and keeps it while they are bad")
+  func watched() throws {
+    try tool.succeed("set", "web/other", "1")
+    let (output, messages) = (try LinePipe(tool.path("out")), try LinePipe(tool.path("messages")))
+    let child = try tool.spawn(
+      ["exec", "--watch", "-c", "web", "--", "sh", "-c", "echo ${PORT-}; while :; do sleep 0.05; done"],
+      files: [(0, "/dev/null", O_RDONLY), (1, output.path, O_WRONLY), (2, messages.path, O_WRONLY)],
+      environment: ["PREFS_MANAGED_DIR": tool.path("managed")])
+    func replace(_ text: String) throws {
+      let next = try tool.write("managed/next", text.utf8)
+      try #require(chmod(next, 0o644) == 0 && rename(next, file) == 0)
+    }
+    #expect(try output.next() == "80")
+    try replace(#"{"locked": {"port": 81}}"#)
+    #expect(try output.next() == "81")
+    try replace("{")
+    while try !#require(try messages.next()).contains("the program keeps the settings it has") {}
+    try replace(#"{"locked": {"port": 82}}"#)
+    #expect(try output.next() == "82")
+    // A declared default is no change of a key either.
+    try replace("{}")
+    #expect(try output.next() == "8080")
+    try tool.succeed("unset", "web/port")
+    #expect(try output.next() == "")
+    let declared = #"[{"name": "port", "collection": "web", "type": "int", "default": 90}]"#
+    try tool.succeed("schema", "load", tool.write("declared.json", declared.utf8), "--application", "web")
+    #expect(try output.next() == "90")
+    kill(child, SIGTERM)
+    _ = try Tool.exitCode(of: child)
+  }
 }

@@ -4,7 +4,7 @@ import Dispatch
 import Synchronization
 
 /// The administrator's settings as the files have them now, or as they were when all files were last usable.
-final class ManagedSource: Sendable {
+package final class ManagedSource: Sendable {
   typealias Listener = @Sendable (_ before: ManagedSettings, _ now: ManagedSettings) -> Void
 
   private struct State {
@@ -32,6 +32,13 @@ final class ManagedSource: Sendable {
   private let hasSettings: Atomic<Bool>
   private let queue = DispatchQueue(label: "coffer.managed")
 
+  /// Follows the files of an application.
+  ///
+  /// - Throws: As `ManagedSettings.init(ofApplication:)`.
+  package convenience init(ofApplication identifier: String) throws {
+    try self.init(following: ManagedSettings.Folders(ofApplication: identifier))
+  }
+
   /// Reads the files, and watches them for as long as this object lives.
   ///
   /// - Throws: The errors of reading them. A failure to watch them is reported instead.
@@ -55,13 +62,21 @@ final class ManagedSource: Sendable {
   /// Begins to notify these settings, and their `errors`, of changes to the files.
   func start(for preferences: Preferences) {
     let collection = preferences.parent
-    let handlers = Handlers(
+    start(
       didChange: { [weak proxy = preferences.proxy] in proxy?.state.checkKeysAnew() },
       report: { [weak proxy = preferences.proxy] error in
         proxy?.database.report(
           error, forKey: nil, inCollection: collection, instead: "the last good managed settings")
       })
-    state.withLock { $0.handlers = handlers }
+  }
+
+  /// - Parameters:
+  ///   - didChange: Called when settings have changed, before listeners are notified.
+  ///   - report: Called once with each reason why the files cannot be used, or not be watched.
+  package func start(
+    didChange: @escaping @Sendable () -> Void, report: @escaping @Sendable (any Error) -> Void
+  ) {
+    state.withLock { $0.handlers = Handlers(didChange: didChange, report: report) }
     reportOnce()
   }
 

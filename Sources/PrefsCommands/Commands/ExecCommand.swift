@@ -114,9 +114,17 @@ struct ExecCommand: ParsableCommand {
       let connection = try database.makeConnection()
       return try supervise(
         observing: { tell in
-          try database.onCommit { commit in
-            if collections.contains(where: { $0.shown.contains { commit.hasChange(inCollection: $0) } }) { tell() }
+          let registration = try database.onCommit { commit in
+            // What else a commit did may be a new default.
+            let isOfInterest =
+              !commit.actions.isEmpty
+              || collections.contains { $0.shown.contains { commit.hasChange(inCollection: $0) } }
+            if isOfInterest { tell() }
           }
+          let managed = try collections.map { try ManagedSource(ofApplication: $0.name) }
+          // What cannot be read is reported by the next read.
+          for source in managed { source.start(didChange: tell, report: { _ in tell() }) }
+          return Observation(registration: registration, managed: managed)
         },
         read: {
           try variables(try session.unlocking(database) { try connection.read { try items(collections, $0) } })
@@ -124,19 +132,25 @@ struct ExecCommand: ParsableCommand {
     }
   }
 
+  /// What tells of changes that concern the program: by commits, and by an administrator.
+  private struct Observation {
+    let registration: CommitRegistration
+    let managed: [ManagedSource]
+  }
+
   /// Runs the program and supervises it.
   ///
   /// - Parameters:
-  ///   - observing: Starts observing commits that concern the program.
+  ///   - observing: Starts observing what concerns the program.
   ///   - read: Reads the variables for the program.
   private func supervise(
-    observing: (@escaping @Sendable () -> Void) throws -> CommitRegistration? = { _ in nil },
+    observing: (@escaping @Sendable () -> Void) throws -> Observation? = { _ in nil },
     read: @escaping () throws -> EnvironmentVariables
   ) throws -> SupervisedProgram.End {
     try HeldSignals.during(and: SupervisedProgram.passedOn) { signals in
       // Before the first read, so that no change is missed.
-      let registration = try observing { HeldSignals.awaken() }
-      defer { registration?.cancel() }
+      let observation = try observing { HeldSignals.awaken() }
+      defer { withExtendedLifetime(observation) { observation?.registration.cancel() } }
       let description = SupervisedProgram.Description(
         words: command, addsInherited: !pristine, signal: signal.flatMap { Self.signals[CommandArguments.value($0)] },
         output: mask ? try MaskedOutput() : nil, endsGroup: watch)
