@@ -140,6 +140,32 @@ import Testing
     }
   }
 
+  @Test("doctor and validate report what may be a slip, and files that are not read")
+  func slips() throws {
+    try Data("{\"blocked\": [\"x\"]}".utf8).write(to: URL(filePath: file))
+    let slip = "\(file):1"
+    let doctor = try run("doctor")
+    #expect(
+      doctor.code == 0 && doctor.text.contains("\(slip): \"blocked\" is a setting, and locks nothing."),
+      "\(doctor.text)")
+    let validate = try run("validate")
+    let words = "web/blocked in \(slip) locks nothing. Was it meant to be \"locked\"?"
+    #expect(validate.code == 0 && validate.text == words + "\n")
+    let declared = #"[{"name": "port", "collection": "web", "type": "int"}]"#
+    try tool.succeed("schema", "load", tool.write("declared.json", declared.utf8), "--application", "web")
+    #expect(try run("validate", "web").text.contains(words))
+
+    try Data("{}".utf8).write(to: URL(filePath: file))
+    let stray = try tool.write("managed/web.json", "{}".utf8)
+    let reason = "\(stray): those of web are files in \(tool.path("managed/web.d"))"
+    #expect(try run("doctor").text.contains(reason))
+    for arguments in [["validate"], ["validate", "web"]] {
+      let validate = try tool.run(arguments, input: [], environment: ["PREFS_MANAGED_DIR": tool.path("managed")])
+      #expect(validate.code == 8 && validate.message.contains(reason), "\(validate.message)")
+    }
+    #expect(try run("validate", "ui").code == 0 && run("get", "web/port").code == 0)
+  }
+
   @Test("exec --watch restarts the program when the files or declared defaults change, and keeps it while they are bad")
   func watched() throws {
     try tool.succeed("set", "web/other", "1")

@@ -22,9 +22,12 @@ import Testing
 
   @Test("A suggestion names what is there, and never the empty name")
   func suggestions() throws {
-    try tool.succeed("set", "w/p", "1")
+    try tool.succeed("set", "web/p", "1")
     #expect(try !tool.run("get", "t/new").message.contains("did you mean"))
-    #expect(try tool.run("get", "v/p").message.contains("did you mean \"w/p\"?"))
+    #expect(try tool.run("get", "wed/p").message.contains("did you mean \"web/p\"?"))
+    // A letter alone is near every other.
+    try tool.succeed("set", "a", "1")
+    for key in ["b", "ab", "web/q"] { #expect(try !tool.run("get", key).message.contains("did you mean"), "\(key)") }
     try tool.succeed("set", "-c", "", "", "1")
     #expect(try !tool.run("get", "x").message.contains("did you mean"))
     #expect(try !tool.run("list", "x").message.contains("did you mean \"\""))

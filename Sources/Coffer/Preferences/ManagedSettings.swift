@@ -35,9 +35,14 @@ import CofferStorage
 /// - `locked` may also be a list of names, as in `{"updates": false, "locked": ["updates"]}`: it locks these keys at their
 ///   defaults from the files of the same folder, or of one read earlier. A name without such a default is an error, and so is a
 ///   `locked` of another kind.
-/// - A dictionary or a list under a name that can be mistaken for it (`Locked`, `lock`, `locks`) is an error. A setting that
-///   is really called so, and has such values, can be locked in a file of the folder `locks`, where no name has a meaning.
-/// - A typed key with a collection is named `collection/key`, as in a ``Preferences/Layer``.
+/// - A dictionary or a list under a name that can be mistaken for it (`Locked`, `lock`, `locks`, `lokced`) is an error, and so is
+///   a list under a similar name if it names only defaults of the file. A setting that is really called so, and has such values, can
+///   be locked in a file of the folder `locks`, where no name has a meaning. `prefs doctor` and `prefs validate` report other names
+///   with one slip.
+/// - Files in a folder whose name can be mistaken for `locks` (`lock`, `Locks`, `lokcs`) are an error. Files beside the folder
+///   `IDENTIFIER.d` are not read: `prefs doctor` and `prefs validate` report `IDENTIFIER.json` and a folder `IDENTIFIER`.
+/// - A typed key with a collection is named `collection/key`, as in a ``Preferences/Layer``. The application's own collection may
+///   be spelled out, too: for `org.example.editor`, `org.example.editor/timeout` is `timeout`. Both in one dictionary are an error.
 /// - If the variable `PREFS_MANAGED_DIR` is set, its folder `IDENTIFIER.d` is read too, after the one in `/etc`; it cannot
 ///   lift the locks of that one.
 /// - A file counts only if root and this user alone can change its contents: they own the file and all folders above it, and
@@ -67,6 +72,12 @@ public struct ManagedSettings: Sendable {
   /// The names that files list as locked, until their defaults are known.
   private var listed: [(name: String, place: Place)] = []
 
+  /// The names of dictionaries and lists that may be slips for `locked`.
+  package private(set) var doubts: [(name: String, place: Place)] = []
+
+  /// The application's own collection with a slash, which names may begin with.
+  private let ownPrefix: String
+
   package var isEmpty: Bool { defaults.isEmpty && locked.isEmpty }
 
   /// Reads the managed settings of an application.
@@ -78,17 +89,21 @@ public struct ManagedSettings: Sendable {
   }
 
   init(in folders: Folders) throws {
+    self.init(ofCollection: folders.application)
     for folder in folders.paths {
-      var own = ManagedSettings()
+      var own = ManagedSettings(ofCollection: folders.application)
+      try Folders.refuseMistakable(in: folder)
       try own.read(folder, isLocked: false)
       try own.read(Folders.locks(in: folder), isLocked: true)
       try own.lockListed(besides: self)
       defaults.merge(own.defaults) { $1 }
       locked.merge(own.locked) { first, _ in first }
+      doubts += own.doubts
     }
   }
 
-  init() {}
+  /// Those of an application before any file is read.
+  init(ofCollection application: String) { ownPrefix = application + "/" }
 
   // MARK: Values
 
@@ -98,6 +113,17 @@ public struct ManagedSettings: Sendable {
   /// The default for a key, and its place; nil if it has none.
   package func defaultValue(forKey key: String) -> (value: Value, place: Place)? {
     Self.given(defaults[ByteString(key)])
+  }
+
+  /// The name without the application's own collection.
+  func ownName(_ name: String) -> String {
+    name.utf8.starts(with: ownPrefix.utf8)
+      ? String(decoding: name.utf8.dropFirst(ownPrefix.utf8.count), as: UTF8.self) : name
+  }
+
+  /// The entry for a name as typed keys have it, which may spell out the application's own collection.
+  func entry(_ name: String, in part: KeyPath<ManagedSettings, [ByteString: Entry]>) -> Entry? {
+    self[keyPath: part][ByteString(ownName(name))]
   }
 
   private static func given(_ entry: Entry?) -> (value: Value, place: Place)? {
@@ -145,10 +171,10 @@ public struct ManagedSettings: Sendable {
     guard let data = try SettingsFile.contents(of: place) else { return }
     var (settings, lines) = try SettingsFile.settingsAndLines(in: data, named: path)
     if !isLocked {
-      try Self.refuseMistakable(settings, lines, in: path)
+      try lookForSlips(settings, lines, in: path)
       try takeLocks(settings.removeValue(forKey: "locked"), lines, in: path)
     }
-    add(settings, to: isLocked ? \.locked : \.defaults) { Place(file: path, line: lines[[$0]]) }
+    try add(settings, to: isLocked ? \.locked : \.defaults) { Place(file: path, line: lines[[$0]]) }
   }
 
   private mutating func takeLocks(_ locks: Value?, _ lines: [[String]: Int], in path: String) throws {
@@ -161,34 +187,49 @@ public struct ManagedSettings: Sendable {
       if let key = values.keys.sorted().first(where: { values[$0] == .null }) {
         throw malformed(["locked", key], "the locked value for key \"\(key)\" is null")
       }
-      add(values, to: \.locked) { Place(file: path, line: lines[["locked", $0]]) }
+      try add(values, to: \.locked) { Place(file: path, line: lines[["locked", $0]]) }
     case .array(let names):
       for (index, name) in names.enumerated() {
         let place = ["locked", String(index)]
         guard case .string(let name) = name else {
           throw malformed(place, "the list of locked names has something else")
         }
-        listed.append((name, Place(file: path, line: lines[place] ?? lines[["locked"]])))
+        listed.append((ownName(name), Place(file: path, line: lines[place] ?? lines[["locked"]])))
       }
     default:
       throw malformed(["locked"], "\"locked\" is neither a dictionary of locked values nor a list of names")
     }
   }
 
-  /// Throws for a dictionary or a list that was probably meant to lock something.
-  private static func refuseMistakable(_ settings: [String: Value], _ lines: [[String]: Int], in path: String) throws {
-    for (name, value) in settings.sorted(by: { $0.key < $1.key }) {
+  /// Throws for a dictionary or a list that was certainly meant to lock something, and notes those that may have been.
+  private mutating func lookForSlips(_ settings: [String: Value], _ lines: [[String]: Int], in path: String) throws {
+    for (name, value) in settings.sorted(by: { $0.key < $1.key }) where name != "locked" {
+      let namesDefaults: Bool
       switch value {
-      case .dictionary, .array: break
+      case .dictionary: namesDefaults = false
+      case .array(let names):
+        namesDefaults =
+          !names.isEmpty
+          && names.allSatisfy { if case .string(let key) = $0 { settings[key] != nil } else { false } }
       default: continue
       }
-      guard name != "locked", ["locked", "lock", "locks"].contains(name.lowercased()) else { continue }
-      throw CofferError.malformedSettings(
-        source: Place(file: path, line: lines[[name]]).description,
-        reason:
-          "\"\(name)\" locks nothing; did you mean \"locked\"? A setting of this name can be locked in the folder \"locks\""
-      )
+      let distance = EditDistance.between(name.lowercased(), "locked")
+      let place = Place(file: path, line: lines[[name]])
+      if Self.isSlip(name, for: "locked") || namesDefaults && distance <= 2 {
+        throw CofferError.malformedSettings(
+          source: place.description,
+          reason:
+            "\"\(name)\" locks nothing; did you mean \"locked\"? A setting of this name can be locked in the folder \"locks\""
+        )
+      }
+      if distance == 1 { doubts.append((name, place)) }
     }
+  }
+
+  /// Whether a name other than `word` can have no other meaning: another form of it, or its letters in another order.
+  private static func isSlip(_ name: String, for word: String) -> Bool {
+    let lower = name.lowercased()
+    return name != word && (["locked", "lock", "locks"].contains(lower) || lower.sorted() == word.sorted())
   }
 
   /// Locks the listed names at their defaults.
@@ -211,8 +252,15 @@ public struct ManagedSettings: Sendable {
   private mutating func add(
     _ values: [String: Value], to part: WritableKeyPath<ManagedSettings, [ByteString: Entry]>,
     from place: (_ key: String) -> Place
-  ) {
-    for (key, value) in values { self[keyPath: part][ByteString(key)] = Entry(value, from: place(key)) }
+  ) throws {
+    for (key, value) in values {
+      let name = ownName(key)
+      if !name.utf8.elementsEqual(key.utf8), values[name] != nil {
+        throw CofferError.malformedSettings(
+          source: place(key).description, reason: "\"\(key)\" and \"\(name)\" are the same setting")
+      }
+      self[keyPath: part][ByteString(name)] = Entry(value, from: place(key))
+    }
   }
 }
 
@@ -223,6 +271,11 @@ extension ManagedSettings {
   ///
   /// - Parameter own: The applications whose files have to be readable; others may be other users' business.
   package static func problems(ofApplications own: [String]) -> [CofferError] { problems(own, in: Folders.roots) }
+
+  /// What may have been meant for an application, and is not read, as errors.
+  package static func strays(ofApplication identifier: String) -> [CofferError] {
+    Folders(ofApplication: identifier).strays(in: Folders.roots)
+  }
 
   static func problems(_ own: [String], in roots: [String]) -> [CofferError] {
     let own = Set(own.map { ByteString($0) })
@@ -247,10 +300,13 @@ extension ManagedSettings {
     }
     for name in identifiers.sorted() {
       identifier = name
-      var earlier = ManagedSettings()
-      for folder in Folders(ofApplication: name.string, in: roots).paths {
-        var own = ManagedSettings()
+      let folders = Folders(ofApplication: name.string, in: roots)
+      var earlier = ManagedSettings(ofCollection: folders.application)
+      if own.contains(name) { problems += folders.strays(in: roots) }
+      for folder in folders.paths {
+        var own = ManagedSettings(ofCollection: folders.application)
         let count = problems.count
+        collecting { try Folders.refuseMistakable(in: folder) }
         for (folder, isLocked) in [(folder, false), (Folders.locks(in: folder), true)] {
           collecting {
             for file in try Folders.files(in: folder) { collecting { try own.read(file: file, isLocked: isLocked) } }
@@ -270,6 +326,8 @@ extension ManagedSettings {
   struct Folders: Sendable {
     /// In this order; later folders cannot lift locks of the first.
     let paths: [String]
+    /// The application's collection.
+    let application: String
 
     init(ofApplication identifier: String) {
       self.init(ofApplication: identifier, in: Self.roots)
@@ -282,12 +340,45 @@ extension ManagedSettings {
     init(ofApplication identifier: String, in roots: [String]) {
       // An administrator's settings apply in every environment.
       let identifier = CollectionEnvironment(collection: identifier)?.parent ?? identifier
+      application = identifier
       // Such an identifier has no folder; opening its store reports the error.
       let hasFolder = !identifier.isEmpty && !identifier.utf8.contains(UInt8(ascii: "/"))
       paths = hasFolder ? roots.map { "\($0)/\(identifier).d" } : []
     }
 
     static func locks(in folder: String) -> String { "\(folder)/locks" }
+
+    /// Throws if files are in a folder whose name was certainly meant to be `locks`.
+    static func refuseMistakable(in folder: String) throws {
+      for name in try names(in: folder) where name != "locks" {
+        let lower = name.lowercased()
+        guard lower == "locked" || EditDistance.between(lower, "locks") <= 1 else { continue }
+        let place = "\(folder)/\(name)"
+        // Where names differ only in case, it is the folder itself.
+        guard resolved(place) != resolved(locks(in: folder)), let file = try files(in: place).first else { continue }
+        throw CofferError.malformedSettings(
+          source: file, reason: "files in \"\(name)\" lock nothing; the folder of locks is \"locks\"")
+      }
+    }
+
+    /// What an administrator may have meant for this application, and is not read, as errors.
+    func strays(in roots: [String]) -> [CofferError] {
+      zip(roots, paths).flatMap { root, folder -> [CofferError] in
+        let own = ByteString(application.lowercased())
+        return ((try? Self.names(in: root)) ?? []).compactMap { name in
+          let place = "\(root)/\(name)"
+          guard place != folder, Self.resolved(place) != Self.resolved(folder) else { return nil }
+          let endings = ["", ".json", ".plist", ".d"].filter {
+            ByteString(name.lowercased()) == ByteString(own.string + $0)
+          }
+          guard let ending = endings.first else { return nil }
+          let isFile = [".json", ".plist"].contains(ending)
+          guard isFile || (try? Self.files(in: place))?.isEmpty == false else { return nil }
+          return CofferError.malformedSettings(
+            source: place, reason: "those of \(application) are files in \(folder)")
+        }
+      }
+    }
 
     /// The paths to watch for changes: the folders, and the files in them, which may be links.
     var watchedPaths: [String] {

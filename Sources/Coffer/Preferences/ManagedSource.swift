@@ -44,7 +44,7 @@ package final class ManagedSource: Sendable {
   /// - Throws: The errors of reading them. A failure to watch them is reported instead.
   init(following folders: ManagedSettings.Folders) throws {
     self.folders = folders
-    state = Lock(State(settings: ManagedSettings()))
+    state = Lock(State(settings: ManagedSettings(ofCollection: folders.application)))
     hasSettings = Atomic(false)
     // Watch first, so that no change is missed in between.
     watch()

@@ -20,7 +20,7 @@ struct Overrides: Sendable {
 
   func find(_ key: String) -> Override? {
     // Most programs have no managed settings, and every read of a setting comes by here.
-    if let managed, let entry = managed.locked[ByteString(key)] {
+    if let managed, let entry = managed.entry(key, in: \.locked) {
       return Self.managed(entry, Preferences.Origin.locked)
     }
     return layers.isEmpty ? nil : findInLayers(key)
@@ -36,7 +36,7 @@ struct Overrides: Sendable {
 
   /// The values of all layers that have the key.
   func all(_ key: String) -> [Override] {
-    let locked = managed?.locked[ByteString(key)].flatMap { Self.managed($0, Preferences.Origin.locked) }
+    let locked = managed?.entry(key, in: \.locked).flatMap { Self.managed($0, Preferences.Origin.locked) }
     if layers.isEmpty { return locked.map { [$0] } ?? [] }
     return [locked].compactMap(\.self) + layers.compactMap { $0.override(forKey: key) }
   }
@@ -48,7 +48,7 @@ struct Overrides: Sendable {
 
   /// The administrator's default, below the stored settings.
   func managedDefault(_ key: String) -> Override? {
-    managed?.defaults[ByteString(key)].flatMap { Self.managed($0, Preferences.Origin.managed) }
+    managed?.entry(key, in: \.defaults).flatMap { Self.managed($0, Preferences.Origin.managed) }
   }
 
   private static func managed(
@@ -59,7 +59,7 @@ struct Overrides: Sendable {
 
   /// - Throws: `CofferError.lockedByAdministrator`.
   func requireUnlocked(_ name: String, key: String, in collection: String) throws {
-    guard let file = managed?.locked[ByteString(name)]?.place?.file else { return }
+    guard let file = managed?.entry(name, in: \.locked)?.place?.file else { return }
     throw CofferError.lockedByAdministrator(collection: collection, key: key, file: file)
   }
 

@@ -140,7 +140,7 @@ extension Preferences {
   fileprivate func change(from before: ManagedSettings, to now: ManagedSettings, _ interest: Interest) -> Change? {
     var places: Set<Change.Place> = []
     for name in before.differingKeys(from: now).map(\.string) {
-      for (key, searched) in settings(named: name, interest) {
+      for (key, searched) in settings(named: name, now, interest) {
         let shown = [before, now].map { self.shown(name, key, in: searched, $0) }
         if shown[0] != shown[1] {
           places.insert(Change.Place(collection: ByteString(searched[0]), key: ByteString(key)))
@@ -152,7 +152,9 @@ extension Preferences {
   }
 
   /// The settings with this name in the layers, with the collections where each may be stored.
-  private func settings(named name: String, _ interest: Interest) -> [(key: String, searched: [String])] {
+  private func settings(
+    named name: String, _ managed: ManagedSettings, _ interest: Interest
+  ) -> [(key: String, searched: [String])] {
     let ofList = (key: name, searched: searchedCollections.map(\.name))
     switch interest {
     case .all:
@@ -165,7 +167,7 @@ extension Preferences {
         }
     case .key(let key): return ByteString(key) == ByteString(name) ? [ofList] : []
     case .keys(let keys):
-      return keys.filter { ByteString($0.overrideName) == ByteString(name) }
+      return keys.filter { ByteString(managed.ownName($0.overrideName)) == ByteString(name) }
         .map { key in key.collection == nil ? ofList : (key.name, places(of: key)) }
     }
   }

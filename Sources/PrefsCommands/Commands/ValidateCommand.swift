@@ -9,13 +9,13 @@ struct ValidateCommand: ParsableCommand {
     discussion: """
       Checks the named collection, or all collections with declared settings, for undeclared keys, values of the wrong \
       type or outside their limits, and deprecated settings. Values that an administrator of this host sets or locks are \
-      checked, too. `prefs doctor` checks the store's file instead. The exit code is 8 if there are findings; a deprecated setting alone does not count. Values of secrets \
-      and sealed collections are not shown.
+      checked, too. `prefs doctor` checks the store's file instead. The exit code is 8 if there are findings; a deprecated setting, \
+      or a name that may be a slip for "locked", does not count. Values of secrets and sealed collections are not shown.
 
       An administrator's settings for the application shop are the files /etc/coffer/shop.d/*.json and *.plist, in the order of their \
       names. Their values are defaults. The dictionary "locked" has values that override all others, and that no user can \
       change; a list "locked" locks the named keys at the defaults of these files. The files of /etc/coffer/shop.d/locks have \
-      locked values only. A key of another collection is named COLLECTION/KEY. Only root and the user may be able to write \
+      locked values only. A key of another collection is named COLLECTION/KEY; shop/timeout is timeout. Only root and the user may be able to write \
       to the files and the folders above them. For example:
 
         {"timeout": 30, "web/port": 8080, "locked": {"updates": false}}
@@ -40,12 +40,15 @@ struct ValidateCommand: ParsableCommand {
 
   mutating func run() throws {
     let collection = try common.collection(name)
-    let findings = try CommandSession(common, in: collection.map { [$0] } ?? []).read { transaction in
+    let (collections, findings) = try CommandSession(common, in: collection.map { [$0] } ?? []).read { transaction in
       let declared = try DeclaredKeys(transaction)
-      return try (collection.map { [$0.name] } ?? Self.collections(declared, transaction)).flatMap {
+      let collections = try collection.map { [$0.name] } ?? Self.collections(declared, transaction)
+      let findings = try collections.flatMap {
         try Self.findings($0, declared, transaction) + Self.managedFindings($0, declared)
       }
+      return (collections, findings)
     }
+    let strays = collections.flatMap(ManagedSettings.strays)
     if json {
       try StandardOutput.write(JSONText.array(findings.map(Self.json)) + "\n")
     } else {
@@ -56,7 +59,8 @@ struct ValidateCommand: ParsableCommand {
       }
       try output.finish()
     }
-    if findings.contains(where: { $0.kind != .deprecated }) { throw ExitCode(ExitStatus.format.rawValue) }
+    for stray in strays { Message.error(stray.description) }
+    if !strays.isEmpty || findings.contains(where: { $0.kind.isFailure }) { throw ExitCode(ExitStatus.format.rawValue) }
   }
 
   /// The collections of the store, and those that are only declared.
@@ -72,25 +76,32 @@ struct ValidateCommand: ParsableCommand {
     // An environment uses its parent's files.
     guard CollectionEnvironment(collection: collection) == nil else { return [] }
     let managed = try ManagedSettings(ofApplication: collection)
-    return managed.allKeys.flatMap { key -> [SettingFinding] in
-      let given = [managed.locked(forKey: key), managed.defaultValue(forKey: key)].compactMap(\.self)
-      guard let declaration = declaration(ofManaged: key, in: collection, declared) else {
-        guard !declared.settings(in: collection).isEmpty else { return [] }
-        let near = declared.near(key, in: collection)
-        let hint = near.map { "; did you mean \"\($0)\"?" } ?? "."
-        return given.map {
-          SettingFinding(
-            collection: collection, key: key, kind: .unknown, text: "in \($0.place) is not declared\(hint)", near: near)
-        }
-      }
-      return given.compactMap { value, place in
-        declaration.problem(of: value, showsValue: declaration.type != .secret).map { problem in
-          SettingFinding(
-            collection: collection, key: key, kind: declaration.type.accepts(value) ? .limit : .type,
-            text: "in \(place) must be \(problem).")
-        }
-      }
+    let doubts = managed.doubts.filter { declared.setting($0.name, in: collection) == nil }.map {
+      SettingFinding(
+        collection: collection, key: $0.name, kind: .doubtful,
+        text: "in \($0.place) locks nothing. Was it meant to be \"locked\"?")
     }
+    return doubts
+      + managed.allKeys.flatMap { key -> [SettingFinding] in
+        let given = [managed.locked(forKey: key), managed.defaultValue(forKey: key)].compactMap(\.self)
+        guard let declaration = declaration(ofManaged: key, in: collection, declared) else {
+          guard !declared.settings(in: collection).isEmpty else { return [] }
+          let near = declared.near(key, in: collection)
+          let hint = near.map { "; did you mean \"\($0)\"?" } ?? "."
+          return given.map {
+            SettingFinding(
+              collection: collection, key: key, kind: .unknown, text: "in \($0.place) is not declared\(hint)",
+              near: near)
+          }
+        }
+        return given.compactMap { value, place in
+          declaration.problem(of: value, showsValue: declaration.type != .secret).map { problem in
+            SettingFinding(
+              collection: collection, key: key, kind: declaration.type.accepts(value) ? .limit : .type,
+              text: "in \(place) must be \(problem).")
+          }
+        }
+      }
   }
 
   /// A name in those files is a key of the application's collection, or names another collection and a key.

@@ -3,7 +3,10 @@ import Coffer
 /// What is wrong with an entry, beside what its setting is declared to be.
 package struct SettingFinding {
   package enum Kind: String {
-    case unknown, type, limit, deprecated
+    case unknown, type, limit, deprecated, doubtful
+
+    /// Whether it has to be mended.
+    var isFailure: Bool { ![.deprecated, .doubtful].contains(self) }
   }
 
   let collection: String

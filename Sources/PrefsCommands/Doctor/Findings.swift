@@ -22,8 +22,10 @@ package struct Findings {
   private(set) var isDamaged = false
 
   /// Notes that are not problems.
-  var notes: [String] { (status?.notes ?? []) + vaultNotes + overdue }
+  var notes: [String] { (status?.notes ?? []) + vaultNotes + overdue + doubts }
   private var vaultNotes: [String] = []
+  /// What may be a slip in the administrator's files, as sentences.
+  private var doubts: [String] = []
   /// The overdue settings, as sentences.
   private var overdue: [String] = []
 
@@ -38,11 +40,20 @@ package struct Findings {
     try self.init(of: database, key: nil, deep: false, mends: false, progress: nil)
   }
 
-  /// What is wrong with the administrator's files in `/etc/coffer`.
-  private static func managedProblems(_ database: Database) throws -> [String] {
-    let collections = try database.makeConnection().read { try $0.session.namesOfAllCollections() }
-    let applications = collections.map { CollectionEnvironment(collection: $0)?.parent ?? $0 }
-    return ManagedSettings.problems(ofApplications: applications).map(\.description)
+  /// What is wrong with the administrator's files in `/etc/coffer`, and what may be.
+  private static func managed(_ database: Database) throws -> (problems: [String], doubts: [String]) {
+    let (collections, declared) = try database.makeConnection().read { transaction in
+      (try transaction.session.namesOfAllCollections(), try DeclaredKeys(transaction))
+    }
+    let applications = Set(collections.map { ByteString(CollectionEnvironment(collection: $0)?.parent ?? $0) })
+      .sorted().map(\.string)
+    let doubts = applications.flatMap { application in
+      // What cannot be read is a problem.
+      ((try? ManagedSettings(ofApplication: application).doubts) ?? []).filter {
+        declared.setting($0.name, in: application) == nil
+      }.map { ManagedSettings.doubtText($0.name, $0.place) }
+    }
+    return (ManagedSettings.problems(ofApplications: applications).map(\.description), doubts)
   }
 
   /// Examines a store that can be opened.
@@ -86,7 +97,9 @@ package struct Findings {
     problems += PrivateFolder.leftovers(besides: path).map { folder in
       "\(folder) was left by a killed `prefs edit`, and holds settings in plaintext. The next `prefs edit` wipes it."
     }
-    problems += try Self.managedProblems(database)
+    let managed = try Self.managed(database)
+    problems += managed.problems
+    doubts = managed.doubts
     problems += (mends ? database.mendRecord() : database.recordProblem).map { [$0] } ?? []
     guard deep || status.pageCount * status.pageSize <= Self.quickByteCount else {
       problems += status.tailProblems

@@ -185,6 +185,12 @@ import Testing
       ("{\n\"Locked\": {\"a\": 1}}", 2, "did you mean \"locked\"?"),
       (#"{"locks": ["a"], "a": 1}"#, 1, "did you mean \"locked\"?"),
       (#"{"LOCK": {"a": 1}}"#, 1, "did you mean \"locked\"?"),
+      ("{\"a\": 1,\n\"lokced\": {\"a\": 1}}", 2, "did you mean \"locked\"?"),
+      (#"{"lokced": ["b"]}"#, 1, "did you mean \"locked\"?"),
+      ("{\"a\": 1,\n\"blocked\": [\"a\"]}", 2, "did you mean \"locked\"?"),
+      (#"{"a": 1, "loked": ["a"]}"#, 1, "did you mean \"locked\"?"),
+      (#"{"a": 1, "app/a": 2}"#, 1, "\"app/a\" and \"a\" are the same setting"),
+      (#"{"locked": {"a": 1, "app/a": 2}}"#, 1, "\"app/a\" and \"a\" are the same setting"),
     ])
   func locksNothing(text: String, line: Int, words: String) throws {
     try roots.write("etc/app.d/a.json", text)
@@ -207,6 +213,67 @@ import Testing
     #expect(settings.origin(ofKey: "other") == .locked(roots.place("own/app.d/10.json")))
     for key in ["port", "theme", "other"] { #expect(throws: CofferError.self) { try settings.set(1, forKey: key) } }
     #expect(ManagedSettings.problems(["app"], in: ["\(roots.path)/etc", "\(roots.path)/own"]).isEmpty)
+  }
+
+  @Test("A name may spell out the application's own collection, in the files and in a typed key")
+  func ownCollection() throws {
+    try roots.write("etc/app.d/10.json", #"{"app/size": 3, "theme": "dark", "locked": {"app/port": 80}}"#)
+    try roots.write("etc/app.d/20.json", #"{"locked": ["app/theme"]}"#)
+    try roots.write("etc/app.d/locks/a.json", #"{"app/width": 5}"#)
+    let settings = try preferences()
+    #expect(settings[.port] == 80 && settings.integer(forKey: "size") == 3 && settings.integer(forKey: "width") == 5)
+    #expect(settings[Key("port", in: "app", default: 1)] == 80)
+    for key in ["port", "theme", "width"] {
+      #expect(throws: CofferError.self) { try settings.set(1, forKey: key) }
+      #expect(throws: CofferError.self) { try settings.set(1, for: Key(key, in: "app", default: 1)) }
+    }
+    #expect(try roots.read().allKeys == ["port", "size", "theme", "width"])
+  }
+
+  @Test("A dictionary or a list whose name has one slip is a setting, and is noted")
+  func doubts() throws {
+    try roots.write(
+      "etc/app.d/a.json", "{\"blocked\": [\"x\"],\n\"locke\": {\"a\": 1}, \"looked\": 1, \"web\": [\"x\"]}")
+    let managed = try roots.read()
+    #expect(managed.doubts.map(\.name) == ["blocked", "locke"])
+    #expect(managed.doubts.map(\.place) == [roots.place("etc/app.d/a.json"), roots.place("etc/app.d/a.json", line: 2)])
+    #expect(managed.defaultValue(forKey: "blocked")?.value == .array(["x"]) && managed.locked.isEmpty)
+  }
+
+  @Test(
+    "Files in a folder whose name is a slip for locks are an error",
+    arguments: ["lock", "Locks", "LOCKS", "locked", "lokcs", "loks"])
+  func locksFolder(name: String) throws {
+    for folder in [name, "current", "blue"] { mkdir("\(roots.path)/etc/app.d/\(folder)", 0o755) }
+    try roots.write("etc/app.d/current/a.json", #"{"port": 1}"#)
+    try roots.write("etc/app.d/blue/a.json", #"{"port": 1}"#)
+    #expect(try roots.read().isEmpty)
+    try roots.write("etc/app.d/\(name)/a.json", #"{"port": 1}"#)
+    let error = #expect(throws: CofferError.self) { try roots.read() }
+    guard case .malformedSettings(let source, let reason)? = error else { throw try #require(error) }
+    #expect(source == "\(roots.path)/etc/app.d/\(name)/a.json" && reason.contains("the folder of locks is \"locks\""))
+    #expect(ManagedSettings.problems([], in: ["\(roots.path)/etc", "\(roots.path)/own"]) == [error])
+  }
+
+  @Test(
+    "What is beside an application's folder, and is not read, is found for the store's own applications",
+    arguments: ["app.json", "app.plist", "App.json", "app/a.json", "APP.d/a.json"])
+  func strays(name: String) throws {
+    let place = name.split(separator: "/").first.map(String.init) ?? ""
+    if place != name { mkdir("\(roots.path)/own/\(place)", 0o755) }
+    for other in ["apps.json", "app.txt"] { try roots.write("own/\(other)", #"{"port": 1}"#) }
+    func strays(_ own: [String]) -> [CofferError] {
+      ManagedSettings.problems(own, in: ["\(roots.path)/etc", "\(roots.path)/own"])
+    }
+    #expect(strays(["app"]).isEmpty)
+    try roots.write("own/\(name)", #"{"port": 1}"#)
+    #expect(try roots.read().isEmpty)
+    guard case .malformedSettings(let source, let reason)? = strays(["app"]).first else {
+      Issue.record("not found")
+      return
+    }
+    #expect(source == "\(roots.path)/own/\(place)" && reason.contains("\(roots.path)/own/app.d"))
+    #expect(strays(["apps"]).count == 1 && strays(["other"]).isEmpty)
   }
 
   @Test("A setting may be called Locked: with a plain value, or in the folder of locks")
