@@ -81,12 +81,16 @@ package final class SQLiteConnection {
     _ store: Store, busyTimeout: Duration,
     check: (SQLiteConnection) throws -> Void = { try $0.execute("PRAGMA main.schema_version") }
   ) throws -> SQLiteConnection {
-    do {
-      return try SQLiteConnection(store: store, busyTimeout: busyTimeout, check: check)
-    } catch StorageError.diskFull where store.isReadOnly {
-      store.lacksRoom.store(true, ordering: .releasing)
-      return try SQLiteConnection(store: store, busyTimeout: busyTimeout, check: check)
+    for _ in 0..<Store.attemptCount {
+      do {
+        return try SQLiteConnection(store: store, busyTimeout: busyTimeout, check: check)
+      } catch StorageError.diskFull where store.isReadOnly && !store.lacksRoom.load(ordering: .acquiring) {
+        store.lacksRoom.store(true, ordering: .releasing)
+      } catch StorageError.notFound where store.isReadOnly && Store.isPresent(at: store.path) {
+        // The log or its index is missing, which was there before: the last writer has just closed the store.
+      }
     }
+    throw StorageError.busy
   }
 
   /// Opens a connection to a store without pages, and sets its page size, reserve and journal mode.

@@ -35,11 +35,11 @@ struct ReadOnlyAccess {
   /// The size of a file, nil when there is none.
   private static func readableByteCount(_ path: String) throws(StorageError) -> Int? {
     var status = stat()
-    guard lstat(path, &status) == 0 else {
+    // Between the two, the last writer may have removed it: in either there is none then.
+    guard lstat(path, &status) == 0, faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) == 0 else {
       guard errno == ENOENT else { throw StorageError(errno: errno, path: path) }
       return nil
     }
-    guard faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) == 0 else { throw StorageError(errno: errno, path: path) }
     return Int(status.st_size)
   }
 }
