@@ -1,3 +1,5 @@
+import CofferStorage
+
 /// Why an operation failed, in cases that a caller can act on.
 ///
 /// ```swift
@@ -225,7 +227,7 @@ extension CofferError: CustomStringConvertible {
     case .storeReplaced(let path):
       "The store at \(path) was replaced by another file while it was open. Open it again; nothing was written to either."
     case .belongsToAnotherUser(let path, let user):
-      "\(path) belongs to another user (\(user)), and this user may not use it like this. Run as that user or root, or "
+      "\(path) belongs to another user (\(SystemName.user(UInt32(clamping: user)))), and this user may not use it like this. Run as that user or root, or "
         + "share the store with a group."
     case .inputOutput(let path, let reason):
       "Input or output failed on \(path): \(reason)."

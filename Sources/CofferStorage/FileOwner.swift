@@ -74,7 +74,8 @@ package struct FileOwner: Equatable, Sendable {
     guard status.st_gid == group || fchown(descriptor, uid_t.max, group) == 0 else {
       throw errno == EPERM
         ? StorageError.permissionDenied(
-          path: path, reason: "it is for group \(group), and user \(geteuid()) is not a member")
+          path: path,
+          reason: "it is for group \(SystemName.group(group)), and user \(SystemName.user(geteuid())) is not a member")
         : StorageError(errno: errno, path: path)
     }
   }

@@ -14,7 +14,9 @@ package enum FilePermissions {
   package static func problems(ofKeyFileAt path: String, of owner: FileOwner? = nil) -> [String] {
     var status = stat()
     guard stat(path, &status) == 0, ![0, geteuid(), owner?.user].contains(status.st_uid) else { return [] }
-    return ["\(path) belongs to another user (\(status.st_uid)), who can read and replace the key in it."]
+    return [
+      "\(path) belongs to another user (\(SystemName.user(status.st_uid))), who can read and replace the key in it."
+    ]
   }
 
   /// What others can see of the folder around the file at `path`, when seeing is all they can do.
@@ -58,7 +60,9 @@ package enum FilePermissions {
           + (isSticky ? "." : " and replace yours."))
     }
     if status.st_uid != 0, status.st_uid != geteuid(), status.st_uid != self.owner(of: path) {
-      problems.append("The folder \(folder) belongs to another user (\(status.st_uid)), who can replace files in it.")
+      problems.append(
+        "The folder \(folder) belongs to another user (\(SystemName.user(status.st_uid))), who can replace files in it."
+      )
     }
     return problems
   }
@@ -70,7 +74,9 @@ package enum FilePermissions {
     guard stat(folder, &status) == 0, status.st_gid != group || status.st_mode & 0o030 != 0o030 else { return }
     throw StorageError.permissionDenied(
       path: folder,
-      reason: "group \(group) cannot create files there; run: chgrp \(group) \(folder) && chmod 2770 \(folder)")
+      reason:
+        "group \(SystemName.group(group)) cannot create files there; run: chgrp \(SystemName.group(group)) \(folder) && chmod 2770 \(folder)"
+    )
   }
 
   /// The reason why users other than root and this one could replace the contents at `path`, as a sentence.
@@ -81,7 +87,9 @@ package enum FilePermissions {
     while true {
       var status = stat()
       guard lstat(place, &status) == 0 else { return "\(place) could not be inspected" }
-      if status.st_uid != 0, status.st_uid != geteuid() { return "\(place) belongs to another user (\(status.st_uid))" }
+      if status.st_uid != 0, status.st_uid != geteuid() {
+        return "\(place) belongs to another user (\(SystemName.user(status.st_uid)))"
+      }
       // In a sticky folder only a file's owner can rename or remove it, and that owner was already checked.
       let isSticky = place != path && status.st_mode & S_ISVTX != 0
       if status.st_mode & 0o022 != 0, !isSticky {

@@ -35,20 +35,9 @@ public struct Author: Sendable, Hashable {
   }
 
   private static let own = Author(
-    program: line(CommandLine.arguments.first?.split(separator: "/").last.map(String.init) ?? ""), user: userName(),
+    program: line(CommandLine.arguments.first?.split(separator: "/").last.map(String.init) ?? ""),
+    user: line(SystemName.user(geteuid())),
     host: hostName(), actor: nil)
-
-  private static func userName() -> String {
-    let id = geteuid()
-    return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 4096) { buffer in
-      var entry = passwd()
-      var found: UnsafeMutablePointer<passwd>?
-      guard getpwuid_r(id, &entry, buffer.baseAddress!, buffer.count, &found) == 0, found != nil,
-        let name = entry.pw_name
-      else { return "\(id)" }
-      return line(String(cString: name))
-    }
-  }
 
   private static func hostName() -> String {
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in

@@ -38,7 +38,8 @@ extension Store {
     }
     if owner.isShared {
       notes.append(
-        "Group \(owner.group) shares the store: its members can read and change everything that the store's key opens.")
+        "Group \(SystemName.group(owner.group)) shares the store: its members can read and change everything that the store's key opens."
+      )
     }
     if linkCount > 1 {
       notes.append(

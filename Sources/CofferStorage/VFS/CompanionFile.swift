@@ -99,8 +99,8 @@ struct CompanionFile {
       throw .permissionDenied(
         path: path,
         reason:
-          "it belongs to another user (\(status.st_uid)) than the store (\(database.st_uid)), who could undo "
-          + "commits; remove it")
+          "it belongs to another user (\(SystemName.user(status.st_uid))) than the store "
+          + "(\(SystemName.user(database.st_uid))), who could undo commits; remove it")
     }
     guard status.st_mode & ~database.st_mode & 0o022 == 0 else {
       throw .permissionDenied(

@@ -54,18 +54,23 @@ import Testing
     #expect(text.hasPrefix("The key is not available: ") && text.contains(store.keyFile))
   }
 
+  /// The name of user 1, as the system has it.
+  private static let name = getpwuid(1).map { String(cString: $0.pointee.pw_name) } ?? "1"
+
   @Test("distinguishes another user's file from one's own store", .enabled(if: getuid() == 0))
   func owner() throws {
     try #require(chown(store.path, 1, 65534) == 0 && chmod(store.path, 0o666) == 0)
     let text = try open(with: 0o666, on: store.path)
-    #expect(text.hasPrefix("\(store.path) belongs to another user (1), and this user may not use it like this."))
+    #expect(
+      text.hasPrefix("\(store.path) belongs to another user (\(Self.name)), and this user may not use it like this."))
   }
 
   @Test("names the folder of another user that blocks the path to the store", .enabled(if: getuid() == 0))
   func foreignFolder() throws {
     try #require(chown(store.folder, 1, 1) == 0)
     let text = try open(with: 0o700, on: store.folder)
-    #expect(text.hasPrefix("\(store.folder) belongs to another user (1), and this user may not use it like this."))
+    #expect(
+      text.hasPrefix("\(store.folder) belongs to another user (\(Self.name)), and this user may not use it like this."))
   }
 
   @Test(
@@ -79,7 +84,7 @@ import Testing
       return try store.worker("open-as-other-user").text.trimmingCharacters(in: .newlines)
     }
     let foreign = try open(owner: 1, mode: 0o666)
-    #expect(foreign.hasPrefix("\(path) cannot be used: ") && foreign.contains("belongs to another user (1)"))
+    #expect(foreign.hasPrefix("\(path) cannot be used: ") && foreign.contains("belongs to another user (\(Self.name))"))
     #expect(try open(owner: 65534, mode: 0o660).contains("others can write to it (mode 660)"))
     #expect(try open(owner: 65534, mode: 0o600) == "opened")
   }
