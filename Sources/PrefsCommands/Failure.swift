@@ -4,13 +4,16 @@ import Coffer
 package struct Failure: Error, CustomStringConvertible {
   package let status: ExitStatus
   package let message: String
+  /// Further lines of the message, one for each of several mistakes.
+  package let details: [String]
 
-  package init(_ status: ExitStatus, _ message: String) {
+  package init(_ status: ExitStatus, _ message: String, details: [String] = []) {
     self.status = status
     self.message = message
+    self.details = details
   }
 
-  package var description: String { message }
+  package var description: String { ([message] + details).joined(separator: "\n") }
 }
 
 extension CofferError {

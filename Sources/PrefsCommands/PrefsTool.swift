@@ -121,12 +121,13 @@ public enum PrefsTool {
       } else {
         outcome.code
       }
-    guard let message = outcome.message else { return code }
-    Message.error(message)
+    guard let lines = outcome.lines else { return code }
+    Message.error(lines: lines)
     if !isExec, arguments.prefix(while: { $0 != "--" }).contains("--json") {
       let status = ExitStatus(rawValue: outcome.code) ?? .other
       let members = [
-        ("error", JSONText.quoted("\(status)")), ("code", "\(code)"), ("message", JSONText.quoted(message)),
+        ("error", JSONText.quoted("\(status)")), ("code", "\(code)"),
+        ("message", JSONText.quoted(lines.joined(separator: "\n"))),
         ("store", CommandSession.firstPath.map(JSONText.quoted) ?? "null"),
       ]
       try? StandardOutput.write(JSONText.object(members) + "\n")
@@ -134,34 +135,36 @@ public enum PrefsTool {
     return code
   }
 
-  /// The exit code and the message for `error`.
+  /// The exit code and the lines of the message for `error`.
   private static func outcome(
     of error: any Error, _ root: any ParsableCommand.Type
-  ) -> (code: Int32, message: String?) {
+  ) -> (code: Int32, lines: [String]?) {
     switch error {
-    case let failure as Failure: (failure.status.rawValue, failure.message)
+    case let failure as Failure: (failure.status.rawValue, [failure.message] + failure.details)
     case let error as CofferError:
       switch error {
       case .invalidValue:
-        (error.exitStatus.rawValue, "\(error.description) Nothing was changed; --force sets it anyway.")
+        (error.exitStatus.rawValue, ["\(error.description) Nothing was changed; --force sets it anyway."])
       case .invalidSettings(let problems):
         (
           error.exitStatus.rawValue,
-          problems.map { "\(KeyReference.text($0.key, in: $0.collection)) must be \($0.reason).\n" }.joined()
-            + "Nothing was changed; --force sets them anyway."
+          problems.map { "\(KeyReference.text($0.key, in: $0.collection)) must be \($0.reason)." }
+            + ["Nothing was changed; --force sets them anyway."]
         )
       case .diskFull(let path) where CommandSession.firstPath.map({ OutputFile.isPart(path, ofStore: $0) }) ?? false:
         (
           error.exitStatus.rawValue,
-          "\(error.description) Reading works without space, writing and removing do not. If nothing else can be moved away, "
-            + "move the store: \(CommandHint.text("backup OTHER-DISK/FILE")), and use the copy with -d OTHER-DISK/FILE."
+          [
+            "\(error.description) Reading works without space, writing and removing do not. If nothing else can be moved away, "
+              + "move the store: \(CommandHint.text("backup OTHER-DISK/FILE")), and use the copy with -d OTHER-DISK/FILE."
+          ]
         )
       case .rolledBack, .anotherStore, .vaultKeyUnverified:
         (
           error.exitStatus.rawValue,
-          "\(error.description) To accept it, run: \(CommandHint.text("doctor --accept-older"))"
+          ["\(error.description) To accept it, run: \(CommandHint.text("doctor --accept-older"))"]
         )
-      default: (error.exitStatus.rawValue, error.description)
+      default: (error.exitStatus.rawValue, [error.description])
       }
     case let code as ExitCode: (code.rawValue, nil)
     // The code that SIGPIPE would have caused, had the caller not chosen to ignore it.
@@ -184,7 +187,7 @@ public enum PrefsTool {
   /// Help, version and the errors of the argument parser, whose own exit code for wrong usage is 64.
   private static func outcomeOfParsing(
     _ error: any Error, _ root: any ParsableCommand.Type
-  ) -> (code: Int32, message: String?) {
+  ) -> (code: Int32, lines: [String]?) {
     let code = root.exitCode(for: error)
     if let failure = CommandArguments.unknownCommand(in: Array(CommandLine.arguments.dropFirst()), of: root) {
       return outcome(of: failure, root)
@@ -208,7 +211,8 @@ public enum PrefsTool {
     let prefix = "Error: "
     let message = text.hasPrefix(prefix) ? String(text.dropFirst(prefix.count)) : text
     return (
-      code == .validationFailure ? ExitStatus.usage.rawValue : code.rawValue, message.isEmpty ? nil : message
+      code == .validationFailure ? ExitStatus.usage.rawValue : code.rawValue,
+      message.isEmpty ? nil : message.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
     )
   }
 }

@@ -15,6 +15,8 @@ struct SchemaFile {
   /// The application of all entries; nil if each names its own.
   private let application: String?
   private let lines: [[String]: Int]
+  /// The number of entries without an application, and the place of the first.
+  private var nameless: (count: Int, first: String)?
   /// The lines of the settings, to find those that are declared twice.
   private var seen: [Name: String] = [:]
 
@@ -38,6 +40,11 @@ struct SchemaFile {
     if let application { applications[application] = Application(version: version) }
     guard case .array(let entries) = tree else { throw FormatProblem("it is not a list") }
     for (index, entry) in entries.enumerated() { read(entry, at: String(index)) }
+    // One option mends all of them.
+    if let nameless {
+      let what = nameless.count == 1 ? "an entry names" : "\(nameless.count) entries, this one first, name"
+      problems.insert("\(nameless.first): \(what) no application. Name it with --application.", at: 0)
+    }
   }
 
   private static let entryNames: Set = ["application", "version", "declaration"]
@@ -45,16 +52,14 @@ struct SchemaFile {
   private mutating func read(_ entry: Value, at index: String) {
     guard case .dictionary(let members) = entry else { return note([index], nil, "an entry is not an object") }
     guard let declaration = members["declaration"] else {
-      if application == nil { note([index], nil, "an entry names no application. Name it with --application") }
+      if application == nil { noteNameless(index) }
       return read(entry, at: [index], owner: application, version: nil)
     }
     for name in members.keys.sorted() where !Self.entryNames.contains(name) {
       note([index, name], nil, "\"\(name)\" is unknown; an entry has application, version and declaration")
     }
     let owner = text(members, "application", at: index)
-    if owner == nil, application == nil {
-      note([index], nil, "an entry names no application. Name it with --application")
-    }
+    if owner == nil, application == nil { noteNameless(index) }
     read(
       declaration, at: [index, "declaration"], owner: application ?? owner, version: text(members, "version", at: index)
     )
@@ -80,6 +85,10 @@ struct SchemaFile {
     if let first = seen[name] { return note(path, setting, "it is declared twice, first in \(first)") }
     seen[name] = place(path)
     applications[owner, default: Application(version: version)].declarations.append(declaration)
+  }
+
+  private mutating func noteNameless(_ index: String) {
+    nameless = ((nameless?.count ?? 0) + 1, nameless?.first ?? place([index]))
   }
 
   private mutating func note(_ path: [String], _ setting: String?, _ reason: String) {

@@ -43,9 +43,12 @@ package struct StandardOutput {
 package enum Message {
   /// Writes `prefs: text`.
   ///
-  /// Control characters are escaped: a key must not be able to control the terminal.
-  package static func error(_ text: String) {
-    write("prefs: " + DisplayText.escapingControls(text, keepingNewlines: true) + "\n")
+  /// Control characters are escaped: a key must not be able to control the terminal, or to look like another line.
+  package static func error(_ text: String) { error(lines: [text]) }
+
+  /// Writes `prefs: `, and all lines.
+  static func error(lines: [String]) {
+    write("prefs: " + lines.map { DisplayText.escapingControls($0) + "\n" }.joined())
   }
 
   /// Writes `text` unchanged.

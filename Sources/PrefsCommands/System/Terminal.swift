@@ -69,7 +69,7 @@ package enum Terminal {
     let descriptor = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
     defer { close(descriptor) }
-    let shown = DisplayText.escapingControls(question, keepingNewlines: false)
+    let shown = DisplayText.escapingControls(question)
     try FileDescriptor.writeAll(Array("\(shown) [y/N] ".utf8), to: descriptor, named: "/dev/tty")
     var answer: [UInt8] = []
     var byte: UInt8 = 0

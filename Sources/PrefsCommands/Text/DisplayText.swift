@@ -3,11 +3,11 @@ package enum DisplayText {
   /// `text` with its control characters as escapes such as `\n` and `\u{1b}`.
   ///
   /// A name from a store must neither break a line nor send commands to the terminal.
-  package static func escapingControls(_ text: String, keepingNewlines: Bool = false) -> String {
+  package static func escapingControls(_ text: String) -> String {
     guard text.unicodeScalars.contains(where: isControl) else { return text }
     var result = ""
     for scalar in text.unicodeScalars {
-      if isControl(scalar), !(keepingNewlines && scalar == "\n") {
+      if isControl(scalar) {
         result += escape(scalar)
       } else {
         result.unicodeScalars.append(scalar)

@@ -72,7 +72,8 @@ extension SyncReport {
   var text: String {
     let conflicts =
       conflictCount == 0
-      ? "" : ", and settled \(DisplayText.count(conflictCount, "conflict", "conflicts")); see prefs fleet conflicts"
+      ? ""
+      : ", and settled \(DisplayText.count(conflictCount, "conflict", "conflicts")); see \(CommandHint.text("fleet conflicts"))"
     let recovered =
       recoveredCount == 0
       ? ""
@@ -94,7 +95,7 @@ extension SyncReport {
 
   /// - Throws: ``Failure`` if something could not be shared.
   func checkProblems() throws {
-    guard !problems.isEmpty else { return }
-    throw Failure(.refused, problems.joined(separator: "\n"))
+    guard let first = problems.first else { return }
+    throw Failure(.refused, first, details: Array(problems.dropFirst()))
   }
 }

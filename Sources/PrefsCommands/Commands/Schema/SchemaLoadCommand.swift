@@ -29,9 +29,9 @@ struct SchemaLoadCommand: ParsableCommand {
       them. If two applications disagree on a setting, that is an error, and nothing is changed.
 
       Examples:
-        echo '[{"name": "port", "type": "int", "default": 8080}]' | prefs schema load - --application shop
+        echo '[{"name":"n","type":"int"}]' | prefs schema load - --application shop
         prefs schema load settings.json
-        prefs schema load settings.json --application org.example.shop --application-version 2.1
+        prefs schema load shop.json --application shop --application-version 2.1
       """)
 
   @Argument(help: "The file; - is standard input.", completion: .file())
@@ -61,8 +61,9 @@ struct SchemaLoadCommand: ParsableCommand {
       throw Failure(.format, "\(file) is not a list of declarations: \(problem.reason). Nothing was changed.")
     }
     guard reader.problems.isEmpty else {
-      let problems = reader.problems.map { "\n  \(DisplayText.escapingControls($0))" }.joined()
-      throw Failure(.format, "\(file) is not a list of declarations. Nothing was changed.\(problems)")
+      throw Failure(
+        .format, "\(file) is not a list of declarations. Nothing was changed.",
+        details: reader.problems.map { "  \($0)" })
     }
     try CommandSession(common).writeCreating { transaction in
       for (name, application) in reader.applications {
