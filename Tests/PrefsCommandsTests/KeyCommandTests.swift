@@ -30,8 +30,10 @@ struct KeyCommandTests {
     let tool = try sample()
     unlink(tool.keyFile)
     let lines = try tool.succeed("key", "list").split(separator: "\n")
-    #expect(lines.count == 2)
-    #expect(lines[0].hasPrefix("0  key file") && lines[1].hasPrefix("1  passphrase  Ada  scrypt N=2^14 r=8 p=1"))
+    #expect(lines.count == 3)
+    #expect(lines[0].split(separator: " ") == ["SLOT", "KIND", "LABEL", "STRETCHING", "CREATED"])
+    #expect(
+      lines[1].hasPrefix("   0  key file") && lines[2].hasPrefix("   1  passphrase  Ada    scrypt N=2^14 r=8 p=1"))
     let fields = try tool.succeed("key", "list", "--plain").split(separator: "\n")[1].split(separator: "\t")
     #expect(fields[..<4] == ["1", "passphrase", "Ada", "scrypt N=2^14 r=8 p=1"] && fields[4].hasSuffix("Z"))
     let json = try tool.slots()

@@ -147,6 +147,7 @@ struct LogCommand: ParsableCommand {
       }
     case .text:
       var table = Table()
+      if !changes.isEmpty { table.add(["COMMIT", "TIME", "AUTHOR", "CHANGE", "KEY"]) }
       for change in changes { table.add(row(change).map { DisplayText.escapingControls($0) }) }
       let style = common.style
       for line in table.lines(rightAligned: [0], colored: { column, cell in column < 2 ? style.faint(cell) : cell }) {

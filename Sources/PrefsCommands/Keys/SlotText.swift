@@ -30,6 +30,7 @@ enum SlotText {
   /// The slots in columns, for display.
   static func lines(_ slots: [SlotInfo]) -> [String] {
     var table = Table()
+    table.add(["SLOT", "KIND", "LABEL", "STRETCHING", "CREATED"])
     for slot in slots { table.add(fields(slot).map { DisplayText.escapingControls($0) }) }
     return table.lines(rightAligned: [0])
   }

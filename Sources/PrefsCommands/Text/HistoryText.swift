@@ -29,6 +29,7 @@ package struct HistoryText {
   /// The same as a table.
   func lines(_ style: Style) -> [String] {
     var table = Table()
+    if !items.isEmpty { table.add(["VERSION", "SET", "ENDED", "AUTHOR", "VALUE"]) }
     for (item, fields) in zip(items, fields) {
       let end = fields[2] + (item.hasExpired ? " expired" : "")
       let row = [fields[0], fields[1], end, item.author?.description ?? "", fields[3]]

@@ -39,12 +39,13 @@ struct LogCommand: AsyncParsableCommand {
 
   private static func text(_ changes: [FleetChange]) -> String {
     var table = Table()
+    if !changes.isEmpty { table.add(["TIME", "MEMBER", "WHAT", "KEY", "CHANGE"]) }
     for change in changes {
       table.add([
         Timestamp.text(change.time),
         DisplayText.escapingControls(change.member.isEmpty ? "a former member" : change.member),
         change.isRemoval ? "removed" : "set",
-        DisplayText.escapingControls(KeyReference.text(change.key, in: change.collection)), "change \(change.number)",
+        DisplayText.escapingControls(KeyReference.text(change.key, in: change.collection)), "\(change.number)",
       ])
     }
     return table.lines().joined()

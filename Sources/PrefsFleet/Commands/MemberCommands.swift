@@ -28,9 +28,10 @@ struct MembersCommand: AsyncParsableCommand {
 
   private static func text(_ members: [FleetMember]) -> String {
     var table = Table()
+    table.add(["NAME", "ROLE", "INVITED"])
     for member in members {
       table.add(
-        [DisplayText.escapingControls(member.name), "\(member.role)", "since \(Timestamp.text(member.invited))"]
+        [DisplayText.escapingControls(member.name), "\(member.role)", Timestamp.text(member.invited)]
           + (member.isThisStore ? ["this store"] : []))
     }
     return table.lines().joined()
