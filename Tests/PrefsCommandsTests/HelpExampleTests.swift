@@ -1,4 +1,5 @@
 import ArgumentParser
+import PrefsFleet
 import Testing
 
 @testable import PrefsCommands
@@ -33,6 +34,18 @@ struct HelpExampleTests {
   func examplesParse(index: Int) throws {
     for words in Self.examples(of: Self.commands[index]) {
       #expect(throws: Never.self, "\(words)") { try PrefsCommand.parseAsRoot(words) }
+    }
+  }
+
+  @Test("No example is wrapped on a terminal of 80 columns, so that each can be pasted")
+  func examplesAreWhole() {
+    let all: [any ParsableCommand.Type] = [PrefsCommand.self] + Self.commands + Self.leaves(of: FleetCommand.self)
+    for command in all {
+      let lines = command.helpMessage(columns: 80).split(separator: "\n").map { $0.drop { $0 == " " } }
+      let text = command.configuration.discussion.split(separator: "\n")
+      for example in text.drop(while: { $0 != "Examples:" }).dropFirst() {
+        #expect(lines.contains(example.drop { $0 == " " }), "\(example)")
+      }
     }
   }
 

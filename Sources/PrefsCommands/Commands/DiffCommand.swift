@@ -29,7 +29,7 @@ struct DiffCommand: ParsableCommand {
         prefs diff web --env staging
         prefs diff --with settings.backup.coffer
         prefs diff web --with web.toml
-        prefs diff web shop --with /srv/shop/settings.coffer --other-key-file /etc/shop/key --json
+        prefs diff web shop --with /srv/shop.coffer --other-key-file /etc/shop/key
       """)
 
   @Argument(

@@ -48,7 +48,7 @@ struct ExecCommand: ParsableCommand {
         prefs exec --watch -c web -- ./server
         prefs exec --mask -c deploy -- ./deploy.sh
         prefs exec -c common -c web --prefix APP_ -- env
-        prefs exec -c aws --only access-key-id,secret-access-key --pristine -- /usr/bin/env
+        prefs exec -c aws --only key-id,access-key --pristine -- /usr/bin/env
       """)
 
   @Option(

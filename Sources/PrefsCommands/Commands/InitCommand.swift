@@ -15,7 +15,7 @@ struct InitCommand: ParsableCommand {
         prefs init --passphrase
         prefs init --passphrase --calibrate 1
         prefs init --store ./app.coffer --key-file ./app.key
-        prefs init --store /srv/app/settings.coffer --key-file /srv/app/key --group app
+        prefs init -d /srv/app/settings.coffer --key-file /srv/app/key --group app
       """)
 
   @Flag(help: "Open the store with a passphrase, asked for twice or read from --passphrase-fd.")

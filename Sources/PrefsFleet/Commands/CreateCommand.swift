@@ -21,8 +21,8 @@ struct CreateCommand: AsyncParsableCommand {
 
       Examples:
         prefs fleet create team --at etcd://127.0.0.1:2379/coffer -c web -c flags
-        prefs fleet create team --at file:///srv/fleets/team --collection web --as office
-        prefs fleet create team --at 'etcds://coffer@etcd-1,etcd-2/team?ca=/etc/coffer/ca.pem' -c web --password-file pw
+        prefs fleet create team --at file:///srv/team --collection web --as office
+        prefs fleet create team --at etcds://ada@etcd-1/team -c web --password-file pw
       """)
 
   @Argument(help: "The name of the fleet.")

@@ -21,7 +21,7 @@ struct InviteCommand: AsyncParsableCommand {
 
       Examples:
         prefs fleet invite web-17 --role reader -o web-17.invitation
-        prefs fleet invite build --role writer --expires 7d | ssh build prefs fleet join -
+        prefs fleet invite ci --role writer --expires 7d | ssh ci prefs fleet join -
       """)
 
   @Argument(help: "The name of the member.")
