@@ -180,6 +180,24 @@ package enum CommandArguments {
     "rekey": "rotate", "check": "validate", "lint": "validate", "fsck": "doctor", "undo": "revert", "restore": "revert",
     "environment": "env", "dotenv": "export", "info": "status", "stat": "status",
   ]
+  /// The same for subcommands, such as those of `key`.
+  private static let foreignSubcommandNames = [
+    "rm": "remove", "del": "remove", "delete": "remove", "unset": "remove", "drop": "remove", "ls": "list",
+    "show": "print",
+    "new": "create", "make": "create", "rename": "label",
+  ]
+
+  /// The name that was probably meant by a word which is none.
+  private static func nearest(_ word: String, among names: some Collection<String>, isTop: Bool, isHelp: Bool)
+    -> String?
+  {
+    let foreign = [isTop ? foreignNames[word] : nil, foreignSubcommandNames[word]].compactMap(\.self)
+    let beginning = names.filter { word.utf8.count > 2 && $0.hasPrefix(word) }
+    // Help is asked for by the name of a command, not by what it is about.
+    let singular = isHelp ? names.first { word == $0 + "s" } : nil
+    return singular ?? foreign.first { names.contains($0) } ?? (beginning.count == 1 ? beginning.first : nil)
+      ?? NearName.best(for: word, among: names.sorted() + ["help"])
+  }
 
   /// The failure for an unknown command, with the nearest known one; nil if the command is known.
   static func unknownCommand(in arguments: [String], of root: any ParsableCommand.Type) -> Failure? {
@@ -189,9 +207,9 @@ package enum CommandArguments {
       let subcommands = command.configuration.subcommands
       if subcommands.isEmpty { return nil }
       guard let next = subcommands.first(where: { PrefsCommand.names(of: [$0]).contains(word) }) else {
-        let near =
-          foreignNames[word].flatMap { PrefsCommand.names(of: subcommands).contains($0) ? $0 : nil }
-          ?? NearName.best(for: word, among: PrefsCommand.names(of: subcommands).sorted() + ["help"])
+        let near = nearest(
+          word, among: PrefsCommand.names(of: subcommands), isTop: command == PrefsCommand.self,
+          isHelp: words(in: arguments).first == "help")
         // A value, or the whole store.
         let isRestore = word == "restore" && command == PrefsCommand.self
         let hint =

@@ -86,7 +86,7 @@ struct FleetOptions: ParsableArguments {
         throw Failure(
           .notFound,
           "the store \(session.path) belongs to no fleet. Join one with `\(CommandHint.text("fleet join -"))`, or create one "
-            + "with `prefs fleet create`.")
+            + "with `\(CommandHint.text("fleet create NAME --at ADDRESS -c COLLECTION"))`.")
       }
       return try await body(addresses.map { try Fleet.open(in: database, at: carrier(at: $0)) })
     }

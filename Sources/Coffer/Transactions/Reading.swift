@@ -158,6 +158,11 @@ extension Reading where Self: ~Copyable {
     try session.expiry(key, in: collection).map(Date.init(milliseconds:))
   }
 
+  /// Whether a collection has items, expired ones not yet removed included.
+  package borrowing func hasItemsIncludingExpired(inCollection collection: String) throws -> Bool {
+    try session.hasItemsIncludingExpired(collection)
+  }
+
   /// When the next item of any collection expires, or nil.
   package borrowing func nextExpiry() throws -> Date? {
     try session.nextExpiry().map(Date.init(milliseconds:))

@@ -85,6 +85,10 @@ extension Session {
     try reading { try collectionID(collection).flatMap { try items.expiry(key, in: $0, at: transaction.time) } }
   }
 
+  func hasItemsIncludingExpired(_ collection: String) throws -> Bool {
+    try reading { try collectionID(collection).map { try items.areAny(in: $0) } ?? false }
+  }
+
   func nextExpiry() throws -> Int64? {
     try reading { try items.nextExpiry(after: transaction.time) }
   }

@@ -97,7 +97,10 @@ struct HistoryCommand: ParsableCommand {
   }
 
   private func setLimits(_ limits: HistoryLimits?, of collection: String, _ session: CommandSession) throws {
-    try session.write { try $0.setHistoryLimits(limits, forCollection: collection) }
+    try session.write { transaction in
+      if let note = try KeyReference.emptyNote(collection, transaction) { common.note(note) }
+      try transaction.setHistoryLimits(limits, forCollection: collection)
+    }
     common.detail("\(KeyReference.describe(collection)) keeps \(limits == nil ? "no history" : "history")")
   }
 
@@ -141,7 +144,7 @@ struct HistoryCommand: ParsableCommand {
       let items = try transaction.history(forKey: reference.key, inCollection: reference.collection)
       if items.isEmpty {
         guard try transaction.hasObject(forKey: reference.key, inCollection: reference.collection) else {
-          throw reference.notFound(in: transaction)
+          throw reference.notFound(in: transaction, listing: "history -c")
         }
         try explainNone(reference.collection, transaction)
       }

@@ -67,7 +67,10 @@ struct IncrementCommand: ParsableCommand {
     case .double: return try read(.double)
     case nil:
       if let integer = try? read(.int) { return integer }
-      return try read(.double)
+      guard let double = try? read(.double) else {
+        throw Failure(.format, "N is not a number. Examples: 5, -1, 0.25. Nothing was changed.")
+      }
+      return double
     }
   }
 }

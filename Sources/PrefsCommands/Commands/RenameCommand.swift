@@ -44,6 +44,7 @@ struct RenameCommand: ParsableCommand {
       if !force { try check(from, to, transaction) }
       try transaction.moveObject(
         forKey: from.key, inCollection: from.collection, toKey: to.key, inCollection: to.collection)
+      if let managed = try? from.managed(), let note = from.noteOfLock(managed) { common.note(note) }
     }
   }
 

@@ -25,11 +25,12 @@ struct RevertCommand: ParsableCommand {
 
   mutating func run() throws {
     let argument = CommandArguments.value(version)
-    guard let at = argument.utf8.lastIndex(of: UInt8(ascii: "@")),
-      let number = Int64(argument[argument.utf8.index(after: at)...]), number > 0
-    else {
-      throw Failure(.usage, "the version is missing: write KEY@VERSION, with a number from prefs history.")
+    func refusal(_ problem: String) -> Failure {
+      Failure(.usage, "\(problem): write KEY@VERSION, with a number from prefs history.")
     }
+    guard let at = argument.utf8.lastIndex(of: UInt8(ascii: "@")) else { throw refusal("the version is missing") }
+    let text = argument[argument.utf8.index(after: at)...]
+    guard let number = Int64(text), number > 0 else { throw refusal("\"\(text)\" is not the number of a version") }
     let reference = try common.reference(String(argument[..<at]))
     try reference.requireUnlocked()
     try CommandSession(common, in: [reference.place], isWriting: true, force: declared.force).write { transaction in

@@ -32,6 +32,8 @@ struct SealCommand: ParsableCommand {
     let session = try CommandSession(common, in: [named])
     let name = named.name
     try session.using(try session.open()) { database in
+      // Before a vault is created for it.
+      if let note = try database.makeConnection().read({ try KeyReference.emptyNote(name, $0) }) { common.note(note) }
       try unlock(database, session)
       try database.seal(collection: name)
       let (count, environments) = try database.makeConnection().read { transaction in

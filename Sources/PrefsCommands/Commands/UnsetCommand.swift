@@ -10,7 +10,7 @@ struct UnsetCommand: ParsableCommand {
       Removes everything in one transaction. If a key is missing, the others are still removed, and the exit code is 3; \
       with --force that is not an error.
 
-      If the collection keeps history, that has the removed values (`prefs history`, `prefs restore`). --all --purge \
+      If the collection keeps history, that has the removed values (`prefs history`, `prefs revert`). --all --purge \
       erases the collection for good: its keys, their history and its settings, and its keys in `prefs log`, which keeps \
       only that it was erased, and by whom. It asks first, or needs --force.
 
@@ -69,6 +69,7 @@ struct UnsetCommand: ParsableCommand {
       for reference in references {
         if try transaction.hasObject(forKey: reference.key, inCollection: reference.collection) {
           try transaction.removeObject(forKey: reference.key, inCollection: reference.collection)
+          noteLock(of: [reference])
         } else if !force {
           missing.append(Failure(.notFound, reference.notFoundMessage))
         }
@@ -82,16 +83,24 @@ struct UnsetCommand: ParsableCommand {
 
   private func removeMatching(_ reference: KeyReference, _ session: CommandSession) throws {
     let glob = Glob(reference.key)
-    let count = try session.write { transaction in
+    let keys = try session.write { transaction in
       let keys = try transaction.allKeys(inCollection: reference.collection).filter(glob.matches)
       try transaction.removeObjects(forKeys: keys, inCollection: reference.collection)
-      return keys.count
+      return keys
     }
-    guard count > 0 || force else {
+    noteLock(of: keys.map { KeyReference($0, in: reference.place) })
+    guard !keys.isEmpty || force else {
       throw Failure(
         .notFound, "no key in \(KeyReference.describe(reference.collection)) matches \"\(reference.key)\".")
     }
-    common.detail("removed \(DisplayText.count(count, "key", "keys"))")
+    common.detail("removed \(DisplayText.count(keys.count, "key", "keys"))")
+  }
+
+  /// Says what stays in force of removed keys of one collection.
+  private func noteLock(of removed: [KeyReference]) {
+    // Bad files must not keep anyone from removing.
+    guard let managed = try? removed.first?.managed() else { return }
+    for note in removed.compactMap({ $0.noteOfLock(managed) }) { common.note(note) }
   }
 
   private func removeAll(of collection: String, _ session: CommandSession) throws {
@@ -100,19 +109,23 @@ struct UnsetCommand: ParsableCommand {
     try session.using(database) { database in
       let connection = try database.makeConnection()
       // Ask outside of a transaction, which would block all other writers until the answer.
-      let count = try connection.read { transaction in
+      let removed = try connection.read { transaction in
         let leavesTraces = try purge && transaction.hasTraces(ofCollection: collection)
         if !force, !leavesTraces { try KeyReference.requireItems(in: collection, transaction) }
-        return try transaction.numberOfKeys(inCollection: collection)
+        return try transaction.allKeys(inCollection: collection)
       }
+      let count = removed.count
+      let references = removed.map { KeyReference($0, in: NamedCollection(collection)) }
       if purge {
         let keys = DisplayText.count(count, "key", "keys")
         if !force { try Erasure.confirm("\(keys) of \(name) with all history", common) }
         try connection.readWrite { try $0.erase(collection: collection) }
+        noteLock(of: references)
         return common.detail("erased \(name)")
       }
       if count > 0, !force { try confirm(count, name) }
       try connection.readWrite { try $0.removeAllObjects(inCollection: collection) }
+      noteLock(of: references)
       common.detail("removed all keys of \(name)")
     }
   }

@@ -51,11 +51,25 @@ struct OpenSlots {
       + "ones\(areOfVault ? "" : ", and change the store if they can write the file"): \(CommandHint.text("rotate \(command)"))."
   }
 
+  /// The sentence for a key file that opens another slot's place no longer, now that `slot` opens with a new one.
+  ///
+  /// - Parameters:
+  ///   - slot: The slot, as it was before.
+  ///   - newKeyFile: The path of the new key file; nil if something else opens it now.
+  func noteOfPlace(of slot: SlotInfo, openedBy opened: SlotInfo?, newKeyFile: String?) -> String? {
+    guard let newKeyFile, slot.id == opened?.id, case .keyFile(let old)? = key, old != newKeyFile else { return nil }
+    let option = areOfVault ? "--vault-key-file" : "--key-file"
+    return
+      "\(old) opens \(areOfVault ? "the vault" : "the store") no longer: from now on, name the new key file with \(option) "
+      + "\(CommandHint.quoted(newKeyFile)), or put it in the place of the old one."
+  }
+
   /// What opens the store or the vault now, and how to lock one of them out.
   func openers() throws -> String {
     let slots = SlotText.list(try holder.slots())
     let (what, option) = areOfVault ? ("the vault", " --vault") : ("it", "")
-    return "What opens \(what): \(slots). A key that has leaked is locked out by prefs key replace SLOT\(option)."
+    return "What opens \(what): \(slots). Lock out a key that has leaked with: "
+      + CommandHint.text("key replace SLOT\(option)")
   }
 }
 

@@ -23,12 +23,16 @@ struct KeyLookup {
   ///
   /// - Throws: ``Failure`` with the status `wrongKey` or `keyUnavailable`, which names the other ways to open it.
   func open<R>(_ slots: [SlotInfo], _ open: (KeySource) throws -> R) throws -> R {
+    var tried = "it"
     do {
-      return try openAny(slots, open)
+      return try openAny(slots) { source in
+        tried = if case .keyFile(let path) = source { "the key file \(path)" } else { "it" }
+        return try open(source)
+      }
     } catch CofferError.wrongKey {
       throw Failure(
         .wrongKey,
-        "wrong key: it opens no slot of the store \(store). \(SlotText.ways(slots)) Nothing was changed.")
+        "wrong key: \(tried) opens no slot of the store \(store). \(SlotText.ways(slots)) Nothing was changed.")
     } catch CofferError.keyUnavailable(let reason) where slots.count > 1 {
       throw Failure(
         .keyUnavailable, "\(CofferError.keyUnavailable(reason: reason).description) \(SlotText.ways(slots))")

@@ -55,13 +55,15 @@ package struct KeyReference {
   }
 
   /// The failure for a missing key, with the nearest existing name.
-  func notFound(in transaction: borrowing some Reading & ~Copyable) -> Failure {
+  ///
+  /// - Parameter command: What shows a whole collection, if `key` names one.
+  func notFound(in transaction: borrowing some Reading & ~Copyable, listing command: String = "list") -> Failure {
     if collection.isEmpty, let count = try? transaction.numberOfKeys(inCollection: key), count > 0 {
       let keys = DisplayText.count(count, "key", "keys")
       return Failure(
         .notFound,
         notFoundMessage.dropLast()
-          + "; \(Self.describe(key)) has \(keys): \(CommandHint.text("list \(CommandHint.quoted(key))"))")
+          + "; \(Self.describe(key)) has \(keys): \(CommandHint.text("\(command) \(CommandHint.quoted(key))"))")
     }
     if let expired = try? expiry(transaction) {
       let time = expired.map { " at \(Timestamp.text($0))" } ?? ""
@@ -78,8 +80,33 @@ package struct KeyReference {
     if let environment = CollectionEnvironment(collection: collection), try transaction.hasEnvironment(environment) {
       return
     }
-    let near = NearName.best(for: collection, among: try transaction.allCollections())
-    throw Failure(.notFound, "there is no \(describe(collection))" + (near.map { "; did you mean \"\($0)\"?" } ?? "."))
+    if try hasExpired(collection, transaction) {
+      throw Failure(.notFound, "\(describe(collection)) is empty; its last keys have expired.")
+    }
+    throw Failure(
+      .notFound, "there is no \(describe(collection))" + (try nearCollection(collection, transaction) ?? "."))
+  }
+
+  /// Whether the last change of a collection was that keys expired.
+  private static func hasExpired(
+    _ collection: String, _ transaction: borrowing some Reading & ~Copyable
+  ) throws -> Bool {
+    // They may not have been removed yet.
+    if try transaction.hasItemsIncludingExpired(inCollection: collection) { return true }
+    let filter = ChangeFilter(collection: NamedCollection(collection), key: nil)
+    return try transaction.rememberedCommits().flatMap(filter.changes).last?.what == "expired"
+  }
+
+  private static func nearCollection(
+    _ collection: String, _ transaction: borrowing some Reading & ~Copyable
+  ) throws -> String? {
+    NearName.best(for: collection, among: try transaction.allCollections()).map { "; did you mean \"\($0)\"?" }
+  }
+
+  /// The sentence for a command that prepares a collection without keys, which may be mistyped; nil if it has some.
+  static func emptyNote(_ collection: String, _ transaction: borrowing some Reading & ~Copyable) throws -> String? {
+    guard try transaction.numberOfKeys(inCollection: collection) == 0 else { return nil }
+    return "\(describe(collection)) holds nothing yet" + (try nearCollection(collection, transaction) ?? ".")
   }
 
   /// The effective value: in an environment without the key, the parent's.
@@ -102,8 +129,13 @@ package struct KeyReference {
     return nil
   }
 
-  /// The same for an environment: the collection alone, whose parent would show more.
+  /// What else the argument may have meant: a key with its collection beside `-c`, or the collection of an environment, whose
+  /// parent would show more.
   private func hint(_ transaction: borrowing some Reading & ~Copyable) throws -> String? {
+    if !collection.isEmpty, key.utf8.starts(with: (collection + "/").utf8) {
+      let rest = String(decoding: key.utf8.dropFirst(collection.utf8.count + 1), as: UTF8.self)
+      return "with -c \(CommandHint.quoted(collection)), omit \"\(collection)/\": the key is \"\(rest)\""
+    }
     guard place.parent == nil, let environment = CollectionEnvironment(collection: collection),
       try transaction.hasObject(forKey: key, inCollection: environment.parent)
     else { return nil }

@@ -38,7 +38,9 @@ struct VaultAccess {
   /// - Throws: ``Failure`` with the status `notFound` when there is no vault.
   func requireVault() throws {
     guard try vault.exists() else {
-      throw Failure(.notFound, "the store has no vault yet. prefs seal creates it with the first collection.")
+      throw Failure(
+        .notFound,
+        "the store has no vault yet. Create it with its first collection: \(CommandHint.text("seal COLLECTION"))")
     }
   }
 

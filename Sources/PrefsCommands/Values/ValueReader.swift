@@ -137,6 +137,8 @@ package struct ValueReader {
   }
 
   private func composed(_ text: String) throws -> Value {
+    let (first, form): (Character, String) =
+      type == .array ? ("[", "an array. Example: '[\"a\", \"b\"]'.") : ("{", "a dictionary. Example: '{\"a\": 1}'.")
     let value: Value
     if text.first == "[" {
       value = try parsedJSON(text)
@@ -146,14 +148,13 @@ package struct ValueReader {
       let parsed = try? PropertyListReader.value(Data(text.utf8))
     {
       value = parsed
-    } else {
+    } else if text.first == first {
       // Most people write JSON, so its error message helps most.
       value = try parsedJSON(text)
+    } else {
+      throw Failure(.format, "not \(form)")
     }
-    guard value.kind == (type == .array ? .array : .dictionary) else {
-      throw Failure(
-        .format, type == .array ? "not an array. Example: '[1, 2]'." : "not a dictionary. Example: '{\"a\": 1}'.")
-    }
+    guard value.kind == (type == .array ? .array : .dictionary) else { throw Failure(.format, "not \(form)") }
     return value
   }
 

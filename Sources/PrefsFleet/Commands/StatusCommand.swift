@@ -51,7 +51,7 @@ struct StatusCommand: AsyncParsableCommand {
     var text: String {
       switch word {
       case "inStep": "in step"
-      case "behind": "there are newer commits; prefs fleet sync takes them"
+      case "behind": "there are newer commits; take them with \(CommandHint.text("fleet sync"))"
       default: "\(word): \(reason ?? "")"
       }
     }
@@ -70,7 +70,7 @@ struct StatusCommand: AsyncParsableCommand {
     // A reader's changes never leave its host.
     let name = status.role == .reader ? "changed only here" : "not pushed yet"
     add(name, DisplayText.count(status.unpushedCount, "setting", "settings"))
-    let hint = status.conflictCount == 0 ? "" : "; see prefs fleet conflicts"
+    let hint = status.conflictCount == 0 ? "" : "; see \(CommandHint.text("fleet conflicts"))"
     add("conflicts", "\(status.conflictCount)\(hint)")
     return table.lines().joined()
   }

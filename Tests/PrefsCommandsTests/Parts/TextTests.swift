@@ -105,7 +105,9 @@ struct TextTests {
     "An unknown command suggests the nearest one",
     arguments: [
       (["gte", "x"], "get"), (["-c", "list", "lst"], "list"), (["key", "lst"], "list"), (["help", "sett"], "set"),
-      (["hlep"], "help"), (["--timeout", "5", "wach"], "watch"),
+      (["hlep"], "help"), (["--timeout", "5", "wach"], "watch"), (["hist"], "history"), (["help", "keys"], "key"),
+      (["keys"], "list"), (["key", "rm"], "remove"), (["env", "del"], "remove"), (["env", "new"], "create"),
+      (["rm"], "unset"),
     ])
   func unknownCommand(_ arguments: [String], _ near: String) {
     let message = CommandArguments.unknownCommand(in: arguments, of: PrefsCommand.self)?.message

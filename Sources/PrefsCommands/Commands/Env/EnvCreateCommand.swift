@@ -30,9 +30,7 @@ struct EnvCreateCommand: ParsableCommand {
     let environment = try environment()
     let isMade = try CommandSession(common).write { transaction in
       let isMade = try transaction.makeEnvironment(environment.name, of: environment.parent)
-      if isMade, try transaction.numberOfKeys(inCollection: environment.parent) == 0 {
-        common.note("\(KeyReference.describe(environment.parent)) holds nothing yet.")
-      }
+      if isMade, let note = try KeyReference.emptyNote(environment.parent, transaction) { common.note(note) }
       return isMade
     }
     guard isMade else {

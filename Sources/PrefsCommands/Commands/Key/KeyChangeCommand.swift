@@ -36,9 +36,11 @@ struct KeyChangeCommand: ParsableCommand {
             + "--new-key-file, --key-command or --credential.")
       }
       let hash = try new.stretching.hash()
+      let opened = try slots.key.flatMap(slots.holder.slot(openedBy:))
       let changed = try slots.holder.changeSlot(
         slot.id, to: try new.source(session.lookup), label: new.label.map(CommandArguments.value), stretching: hash)
       common.note("changed \(SlotText.describe(changed)). \(slots.warning)")
+      if let note = slots.noteOfPlace(of: slot, openedBy: opened, newKeyFile: new.newKeyFile) { common.note(note) }
     }
   }
 }

@@ -46,6 +46,7 @@ struct KeyReplaceCommand: ParsableCommand {
       // Before anything is made or changed.
       let staysAny = all.contains { !replacement.dropped.contains($0.id) }
       let sources = staysAny ? try replacement.sources() : []
+      let opened = try slots.key.flatMap(slots.holder.slot(openedBy:))
       let added = try add(key, for: leaked, to: slots)
       let former = try key.putInPlace()
       try replacement.replace(openedBy: sources + [key.source])
@@ -54,6 +55,9 @@ struct KeyReplaceCommand: ParsableCommand {
           + "the old key can still read copies made before.")
       if let former {
         common.note("the old key file is kept as \(former), for copies made before. Remove it if you do not need it.")
+      }
+      if let note = slots.noteOfPlace(of: leaked.slot, openedBy: opened, newKeyFile: new.newKeyFile) {
+        common.note(note)
       }
       common.note(try slots.openers())
       session.noteCopies()
