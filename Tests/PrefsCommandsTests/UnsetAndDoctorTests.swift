@@ -59,6 +59,29 @@ struct UnsetTests {
     #expect(try tool.run("unset", "-c", "c", "--match", "z*", "-f").code == 0)
   }
 
+  @Test(
+    "--purge leaves nothing in the log, not even beside a program that has the store open",
+    arguments: [
+      ["unset", "-c", "web", "--all"], ["history", "-c", "web"], ["history", "--off", "web"],
+      ["env", "remove", "web@dev"],
+    ])
+  func purge(_ command: [String]) throws {
+    let tool = try Tool()
+    try tool.succeed("set", "web/token", "first")
+    try tool.succeed("env", "create", "web@dev")
+    for collection in ["web", "web@dev"] { try tool.succeed("history", "--keep", collection) }
+    let watch = try Watch(tool)
+    for value in ["second", "third"] {
+      for collection in ["web", "web@dev"] { try tool.succeed("set", "\(collection)/token", value) }
+    }
+    let run = try tool.run(command + ["--purge", "--force"], input: [])
+    #expect(run.code == 0 && run.message == "")
+    // Not read: closing another descriptor is the affair of its programs.
+    #expect(try FileManager.default.attributesOfItem(atPath: tool.store + "-wal")[.size] as? Int == 0)
+    #expect(try tool.run("doctor").code == 0)
+    _ = try watch.end()
+  }
+
   @Test("--all needs a yes or --force")
   func all() throws {
     let tool = try sample()

@@ -47,7 +47,9 @@ extension Database {
   }
 
   /// Makes sure that no overwritten data is left in the store's files.
-  func clearTraces() throws {
+  ///
+  /// - Throws: `CofferError.busy` when an older snapshot, which is in the log, is still being read.
+  package func clearTraces() throws {
     try makeConnection().perform { try $0.clearTraces() }
   }
 }

@@ -117,6 +117,7 @@ struct HistoryCommand: ParsableCommand {
         if off != nil { try transaction.setHistoryLimits(nil, forCollection: collection) }
         try transaction.eraseHistory(ofCollection: collection)
       }
+      try Erasure.clearTraces(database, common)
       common.detail("erased the history of \(name)")
     }
   }

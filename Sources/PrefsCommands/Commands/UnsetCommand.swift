@@ -120,6 +120,7 @@ struct UnsetCommand: ParsableCommand {
         let keys = DisplayText.count(count, "key", "keys")
         if !force { try Erasure.confirm("\(keys) of \(name) with all history", common) }
         try connection.readWrite { try $0.erase(collection: collection) }
+        try Erasure.clearTraces(database, common)
         noteLock(of: references)
         return common.detail("erased \(name)")
       }

@@ -12,4 +12,15 @@ enum Erasure {
     }
     guard answer else { throw Failure(.other, "nothing was erased.") }
   }
+
+  /// Removes what was erased from the store's files, too, which have it until then if other programs have them open.
+  static func clearTraces(_ database: Database, _ common: CommonOptions) throws {
+    do {
+      try database.clearTraces()
+    } catch CofferError.busy {
+      common.note(
+        "the store's files still have what was erased, for a program that reads an earlier state. Once it has ended, run: "
+          + CommandHint.text("compact"))
+    }
+  }
 }

@@ -49,9 +49,10 @@ struct EnvRemoveCommand: ParsableCommand {
         let keys = DisplayText.count(count, "key", "keys")
         if !force { try Erasure.confirm("\(environment.collection), \(keys), with all history", common) }
         // Takes a sealed one off the vault's list.
-        return try session.unlocking(database) {
+        try session.unlocking(database) {
           try connection.readWrite { _ = try $0.eraseEnvironment(environment) }
         }
+        return try Erasure.clearTraces(database, common)
       }
       if count > 0, !force { try confirm(count, environment) }
       try connection.readWrite { _ = try $0.removeEnvironment(environment) }
