@@ -80,6 +80,8 @@ public enum CofferError: Error, Equatable, Sendable {
   case damaged(part: String, reason: String)
   /// Another connection or process held a lock for longer than the busy timeout.
   case busy
+  /// A change in several steps was not completed: what is done by now, what completes it, and why the next step failed.
+  indirect case unfinished(done: String, next: String, cause: CofferError)
   /// The disk is full, or the quota is exhausted. Nothing was half-written.
   case diskFull(path: String)
   /// The system refused access.
@@ -211,21 +213,23 @@ extension CofferError: CustomStringConvertible {
       "The passphrase does not open \(path), or it is not an SQLCipher database. Nothing was changed."
     case .fileExists(let path):
       "There is already a file at \(path). Choose another path; nothing was written."
-    case .damaged(let part, let reason):
-      "The store is damaged in its \(part): \(reason). Nothing was changed; keep the file, and restore a backup"
+    case .damaged(let part, _):
+      "\(failure) Nothing was changed; keep the file, and restore a backup"
         + (part == "envelope" ? "." : ", or salvage what is readable.")
     case .busy:
-      "The store is busy: another connection or process holds its lock. Try again, or raise the busy timeout."
-    case .diskFull(let path):
-      "No space is left for \(path). Free some and try again; no partial change was written."
+      "\(failure) Try again, or raise the busy timeout."
+    case .diskFull:
+      "\(failure) Free some and try again; no partial change was written."
+    case .unfinished(let done, let next, let cause):
+      "\(done) The rest is not done: \(cause.failure) \(next)"
     case .permissionDenied(let path, let reason):
       "\(path) cannot be used: \(reason)."
     case .usedUnderAnotherName(let path):
       "\(path) is in use under another name: it is a hard link, or a file that is mounted by itself, as into a container, and "
         + "its log is beside the other name. Open it there, and mount its folder instead of the file. If that log is lost, copy "
         + "the file and open the copy. Nothing was changed."
-    case .storeReplaced(let path):
-      "The store at \(path) was replaced by another file while it was open. Open it again; nothing was written to either."
+    case .storeReplaced:
+      "\(failure) Open it again; nothing was written to either."
     case .belongsToAnotherUser(let path, let user):
       "\(path) belongs to another user (\(SystemName.user(UInt32(clamping: user)))), and this user may not use it like this. Run as that user or root, or "
         + "share the store with a group."
@@ -279,6 +283,29 @@ extension CofferError: CustomStringConvertible {
       "Not supported here: \(reason)."
     }
   }
+
+  /// This error, as that of a later step of a command.
+  ///
+  /// - Parameters:
+  ///   - done: What is done by now.
+  ///   - next: What completes it.
+  package func after(_ done: String, next: String) -> CofferError {
+    // It says more than that.
+    if case .unfinished = self { return self }
+    return .unfinished(done: "\(done).", next: next, cause: self)
+  }
+
+  /// What happened, without what that means for a change that is not done: it may be one of several steps.
+  package var failure: String {
+    switch self {
+    case .damaged(let part, let reason): "The store is damaged in its \(part): \(reason)."
+    case .busy: "The store is busy: another connection or process holds its lock."
+    case .diskFull(let path): "No space is left for \(path)."
+    case .storeReplaced(let path): "The store at \(path) was replaced by another file while it was open."
+    default: description
+    }
+  }
+
   private static func text(_ version: Int64) -> String {
     version == 0 ? "does not exist" : "has version \(version)"
   }

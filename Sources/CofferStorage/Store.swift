@@ -118,6 +118,9 @@ package final class Store: Sendable {
     }
   }
 
+  /// The slot that opened the store.
+  package var openedSlot: UInt8 { state.withLock { $0.rootKey.slotID } }
+
   package func hasSameRootKey(as other: Store) -> Bool { isUnder(other.rootKey) }
 
   private func isUnder(_ rootKey: SecretBytes) -> Bool { self.rootKey.isEqual(to: rootKey) }

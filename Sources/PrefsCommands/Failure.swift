@@ -33,6 +33,7 @@ extension CofferError {
     case .keyUnavailable, .locked: .keyUnavailable
     case .damaged, .rootKeyUnverified: .integrity
     case .busy, .oldKeyInUse: .busy
+    case .unfinished(_, _, let cause): cause.exitStatus
     case .collectionNotAllowed: .refused
     case .lockedByAdministrator: .managed
     case .belongsToAnotherUser: .otherUser

@@ -15,8 +15,10 @@ extension Database {
   /// The root key and the slots stay; to replace them, use `rotate(newRootKeyFor:droppingSlots:progress:)`.
   ///
   /// - Parameter progress: Called with the fraction done, from 0 to 1.
-  /// - Throws: `CofferError.oldKeyInUse` when an old snapshot is being read for longer than the busy timeout; `.unsupported`
-  ///   for a store in memory; as `Connection.readWrite`.
+  /// - Throws: `CofferError.oldKeyInUse` when an old snapshot is being read for longer than the busy timeout; `.damaged` when
+  ///   a page does not authenticate, and `.diskFull` when there is no room for the log, with nothing changed; `.unfinished`
+  ///   when re-encrypting fails after the new key is in force; `.unsupported` for a store in memory; as
+  ///   `Connection.readWrite`.
   public func rotate(progress: (Double) -> Void = { _ in }) throws {
     try rotate(nil, progress: progress)
   }
@@ -59,6 +61,7 @@ extension Database {
 
   private func rotate(_ replacement: RootKeyReplacement?, progress: (Double) -> Void) throws {
     _ = try storeOnDisk()
+    try checkRewritable()
     try makeConnection().perform { try $0.rotate(replacement, progress) }
   }
 
@@ -97,12 +100,30 @@ extension Session {
         try changeEnvelope({ change in
           if let replacement { try change.replaceRootKey(replacement) } else { try change.beginRotation() }
         }) { replacement == nil ? .rotationBegun : .rootKeyReplaced }
-        try finishRotation(rewritesFirst: true, timeout: core.options.busyTimeout, progress)
+        do {
+          try finishRotation(rewritesFirst: true, timeout: core.options.busyTimeout, progress)
+        } catch let error as CofferError {
+          throw Self.unfinished(replacement, error)
+        }
         return withExtendedLifetime(lock) {}
       }
       guard ContinuousClock.now < deadline else { throw CofferError.busy }
       usleep(20_000)
     }
+  }
+
+  /// The error of a rotation whose new keys are in force, and with which not everything is rewritten.
+  private static func unfinished(_ replacement: RootKeyReplacement?, _ error: CofferError) -> CofferError {
+    // It says that itself.
+    if error == .oldKeyInUse { return error }
+    let dropped = (replacement?.dropped ?? []).sorted().map { "slot \($0)" }.joined(separator: ", ")
+    let keys =
+      replacement == nil
+      ? "A new key is in force"
+      : "A new root key is in force" + (dropped.isEmpty ? "" : ", and no longer opens with \(dropped)")
+    return .unfinished(
+      done: "\(keys): what is written from now on is under it, and what was written before is not re-encrypted yet.",
+      next: "Rotate once more to finish it; the next program that writes tries that, too.", cause: error)
   }
 
   /// Makes sure that the record of this store is under the present root key, on disk, before that is replaced.

@@ -88,6 +88,9 @@ extension Database {
     try changeEnvelope({ try $0.removeSlot(slotID) }) { .slotRemoved(slotID) }
   }
 
+  /// The number of the slot that has opened the store.
+  package func openedSlot() throws -> Int { Int(try storeOnDisk().openedSlot) }
+
   // MARK: -
 
   static func slotID(_ id: Int) throws -> UInt8 {
@@ -166,8 +169,9 @@ extension Session {
       }
     } catch {
       guard let written else { throw error }
+      let failure = (error as? CofferError)?.failure ?? "\(error)"
       core.options.logger.warning(
-        "\(path): \(written.action) is in force, but not in the log until the next commit. \(error)")
+        "\(path): \(written.action) is in force, and gets into the log only if this program commits again. \(failure)")
       core.unrecordedActions.withLock { $0.append(written.action) }
       core.hasUnrecordedEnvelope.store(true, ordering: .relaxed)
       return written.result

@@ -22,12 +22,14 @@ extension Database {
   /// plaintext values set meanwhile are sealed too, no matter who set them.
   ///
   /// - Throws: `CofferError.locked` while the vault is locked, `.vaultNotFound`; the errors of a write transaction. Nothing
-  ///   is changed then. `.busy` may also mean that the log could not be cleared because an older snapshot is still being
-  ///   read: the collection is sealed then, and calling this again clears the log.
+  ///   is changed then; nor with `.damaged` when a page does not authenticate, and `.diskFull` when there is no room for the
+  ///   log. `.unfinished` when the store's files could not be cleared afterwards, for instance because an older snapshot is
+  ///   still being read: the collection is sealed then, and calling this again clears them.
   public func seal(collection: String) throws {
     try requireUnlockedVault(collection)
+    try checkRewritable()
     try write { try $0.setSealed(true, collection) }
-    try clearTraces()
+    try clearTraces(after: "The collection is sealed", next: "Seal it again to clear them.")
   }
 
   /// Unseals a collection and its environments: from now on, their values are stored like all others.
@@ -48,9 +50,19 @@ extension Database {
 
   /// Makes sure that no overwritten data is left in the store's files.
   ///
-  /// - Throws: `CofferError.busy` when an older snapshot, which is in the log, is still being read.
-  package func clearTraces() throws {
-    try makeConnection().perform { try $0.clearTraces() }
+  /// - Parameters:
+  ///   - done: What is in force already.
+  ///   - next: How to try again.
+  /// - Throws: `CofferError.unfinished`.
+  package func clearTraces(after done: String, next: String) throws {
+    // An interrupted rotation that this database resumes takes the same locks, for the same work.
+    resumption.wait()
+    do {
+      try makeConnection().perform { try $0.clearTraces() }
+    } catch let error as CofferError {
+      throw CofferError.unfinished(
+        done: "\(done), but the files of the store may still have what was there before.", next: next, cause: error)
+    }
   }
 }
 

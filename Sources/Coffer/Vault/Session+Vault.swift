@@ -287,12 +287,14 @@ extension Session {
 
   /// Makes sure that no overwritten data is left in the database file or the log.
   ///
-  /// - Throws: `CofferError.busy` when an older snapshot, which is in the log, is still being read.
+  /// - Throws: `CofferError.busy` when an older snapshot, which is in the log, is being read for longer than the busy timeout.
   func clearTraces() throws {
     try vacuum()
-    try CofferError.translating {
-      let isBusy = try connection.statement("PRAGMA wal_checkpoint(TRUNCATE)").first { $0.integer(0) != 0 } ?? false
-      if isBusy { throw CofferError.busy }
+    let deadline = ContinuousClock.now + core.options.busyTimeout
+    while try !CofferError.translating({ try connection.checkpointAndTruncate {} }) {
+      // SQLite waits for readers, and not for another checkpoint.
+      guard ContinuousClock.now < deadline else { throw CofferError.busy }
+      usleep(5000)
     }
   }
 }

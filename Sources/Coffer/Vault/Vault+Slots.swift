@@ -139,7 +139,7 @@ extension Vault {
   /// - Throws: `CofferError.slotsNotOpened` when the secret of a slot that is not dropped is missing, `.wrongKey` when a
   ///   secret opens no slot, `.slotNotFound`, `.lastSlot`; `.locked` while the vault is locked, `.vaultNotFound`; `.damaged`
   ///   when a value cannot be opened; `.busy`, also when another process changes the slots meanwhile. Nothing is changed
-  ///   then. As with ``Database/seal(collection:)``, `.busy` may also mean that the log could not be cleared.
+  ///   then. As with ``Database/seal(collection:)``, `.unfinished` when the store's files could not be cleared afterwards.
   public func rotate(
     newKeyFor keys: [KeySource], droppingSlots dropped: Set<Int> = [], progress: (Double) throws -> Void = { _ in }
   ) throws {
@@ -150,6 +150,7 @@ extension Vault {
     let (newRecord, secret) = try CofferError.translating {
       try record.replacingKey(former, openedBy: keys, dropping: droppedSlots)
     }
+    try database.checkRewritable()
     // Before the commit, so that no reader meets a value whose key is missing.
     try self.keys.prepare(secret, of: newRecord)
     do {
@@ -166,6 +167,17 @@ extension Vault {
     }
     self.keys.settle(newRecord.generation, isCurrent: true)
     remember()
-    try database.clearTraces()
+    let dropped = dropped.sorted().map { "slot \($0)" }.joined(separator: ", ")
+    try database.clearTraces(
+      after: "The vault has a new key" + (dropped.isEmpty ? "" : ", and no longer opens with \(dropped)"),
+      next: "Compact the store to clear them.")
+  }
+
+  /// Checks whether `rotate(newKeyFor:droppingSlots:progress:)` can rewrite the whole store, as its last step does.
+  package func checkRewritable() throws { try database.checkRewritable() }
+
+  /// Completes a rotation whose last step has failed, after the new key is in force.
+  package func finishRotation() throws {
+    try database.clearTraces(after: "The vault has a new key", next: "Compact the store to clear them.")
   }
 }

@@ -90,7 +90,7 @@ package struct EnvelopeChange {
 /// Does all slow work before any lock is held.
 package struct RootKeyReplacement: Sendable {
   let keys: [UInt8: SlotKey]
-  let dropped: Set<UInt8>
+  package let dropped: Set<UInt8>
 
   /// - Throws: `StorageError.slotsNotOpened` when a slot is neither opened nor dropped; `.wrongKey` when a source
   ///   opens no slot; `.slotNotFound`, `.lastSlot`.

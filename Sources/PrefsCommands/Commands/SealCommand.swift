@@ -34,8 +34,13 @@ struct SealCommand: ParsableCommand {
     try session.using(try session.open()) { database in
       // Before a vault is created for it.
       if let note = try database.makeConnection().read({ try KeyReference.emptyNote(name, $0) }) { common.note(note) }
-      try unlock(database, session)
-      try database.seal(collection: name)
+      let isNewVault = try unlock(database, session)
+      do {
+        try database.seal(collection: name)
+      } catch let error as CofferError where isNewVault {
+        throw error.after(
+          "The vault is created, but \(KeyReference.describe(name)) is not sealed", next: "Seal it then.")
+      }
       let (count, environments) = try database.makeConnection().read { transaction in
         (try transaction.numberOfKeys(inCollection: name), try transaction.environments(of: name, areSealed: true))
       }
@@ -45,7 +50,8 @@ struct SealCommand: ParsableCommand {
     }
   }
 
-  private func unlock(_ database: Database, _ session: CommandSession) throws {
+  /// - Returns: Whether the vault was created here.
+  private func unlock(_ database: Database, _ session: CommandSession) throws -> Bool {
     let vault = database.vault
     guard try !vault.exists() else {
       if stretching.areGiven {
@@ -55,12 +61,14 @@ struct SealCommand: ParsableCommand {
             + CommandHint.text("key change --vault"))
       }
       _ = try VaultAccess(vault: vault, session: session).unlock(with: vaultKey.source(session.options))
-      return
+      return false
     }
     let hash = try stretching.hash()
+    try database.checkRewritable()
     try vault.create(key: vaultKey.sourceForNewVault(session.lookup), stretching: hash)
     common.note(
       "created the vault. If its key is lost, so are its values. To add another one, run: "
         + CommandHint.text("key add --vault"))
+    return true
   }
 }

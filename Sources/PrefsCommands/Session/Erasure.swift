@@ -16,8 +16,8 @@ enum Erasure {
   /// Removes what was erased from the store's files, too, which have it until then if other programs have them open.
   static func clearTraces(_ database: Database, _ common: CommonOptions) throws {
     do {
-      try database.clearTraces()
-    } catch CofferError.busy {
+      try database.clearTraces(after: "It was erased", next: "Compact the store to clear them.")
+    } catch CofferError.unfinished(_, _, .busy) {
       common.note(
         "the store's files still have what was erased, for a program that reads an earlier state. Once it has ended, run: "
           + CommandHint.text("compact"))

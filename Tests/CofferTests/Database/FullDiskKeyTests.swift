@@ -90,6 +90,64 @@ import Testing
     #expect(results.count == 2, "\(results)")
   }
 
+  enum Step: String, CaseIterable {
+    case rotate, newRootKey, newVaultKey, seal
+  }
+
+  @Test(
+    "in several steps is reported as unfinished if some were done, as changing nothing if none were, and then completed",
+    arguments: Step.allCases)
+  func steps(_ step: Step) throws {
+    let vaultKey = KeySource.key(try .random(count: 32))
+    func make(_ place: Place) throws {
+      switch step {
+      case .rotate: try place.database.rotate()
+      case .newRootKey: try place.database.rotate(newRootKeyFor: [place.key], droppingSlots: [1])
+      case .newVaultKey: try place.database.vault.rotate(newKeyFor: [vaultKey], droppingSlots: [1])
+      case .seal: try place.database.seal(collection: "web")
+      }
+    }
+    /// What tells whether a step was made.
+    func state(_ place: Place) throws -> String {
+      let envelope = try Store.peekEnvelope(at: place.path)
+      let vault = try place.database.vault.existingRecord()
+      return "\(envelope.slots.count) \(envelope.currentEpoch) \(vault.generation) \(vault.sealedCollections)"
+    }
+    let stride = ProcessInfo.processInfo.environment["COFFER_SOAK"] != nil ? 1 : 4
+    var results: [String: Int] = [:]
+    for number in Swift.stride(from: 1, to: .max, by: stride) {
+      let place = try Place()
+      try place.database.vault.create(key: vaultKey)
+      try place.database.vault.addSlot(.key(.random(count: 32)))
+      try place.database.makeConnection().readWrite { try $0.setObject("plain", forKey: "k", inCollection: "web") }
+      let before = try state(place)
+      var result = "done"
+      let hasFailed = place.filling(from: number, isLasting: true) {
+        do { try make(place) } catch CofferError.diskFull {
+          result = "nothing"
+        } catch CofferError.unfinished(_, _, let cause) {
+          result = "unfinished"
+          #expect(cause == .diskFull(path: place.path))
+        } catch {
+          Issue.record("call \(number): \(error)")
+        }
+      }
+      #expect(try (state(place) == before) == (result == "nothing"), "call \(number): \(result)")
+      results[result, default: 0] += 1
+      if result == "unfinished" {
+        switch step {
+        case .rotate, .newRootKey: try place.database.rotate()
+        case .newVaultKey: try place.database.makeConnection().vacuum()
+        case .seal: try place.database.seal(collection: "web")
+        }
+      }
+      #expect(try place.database.verify().problems.isEmpty)
+      try place.database.close()
+      guard hasFailed else { break }
+    }
+    #expect(results.count == 3, "\(results)")
+  }
+
   @Test("is in the log with the next commit if its own failed, and in the pages, which refuse the earlier envelope")
   func recorded() throws {
     let place = try Place()

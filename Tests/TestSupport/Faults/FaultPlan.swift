@@ -46,6 +46,7 @@ extension FaultPlan {
   func explains(_ error: CofferError) -> Bool {
     switch (kind, error) {
     case (.inputOutput, .inputOutput), (.diskFull, .diskFull), (.shortWrite, .diskFull): true
+    case (_, .unfinished(_, _, let cause)): explains(cause)
     // As far as the program can see, the file ends there; a log that does not reach as far as its index must be recovered.
     case (.shortRead, .inputOutput), (.shortRead, .damaged), (.shortRead, .notAStore), (.shortRead, .busy): true
     // The same in a rotation, whose checkpoint is refused again and again.

@@ -37,10 +37,19 @@ struct KeyRemoveCommand: ParsableCommand {
       common.note("removed \(SlotText.describe(slot)). \(slots.warning)")
       if !force, try Terminal.confirm("Replace the \(slots.areOfVault ? "key of the vault" : "root key") now?") == true
       {
-        try KeyReplacement(slots: slots, options: common.ofSession).run()
+        try replaceKey(slots, without: slot)
         common.note("replaced it.")
       }
       session.noteCopies()
+    }
+  }
+
+  private func replaceKey(_ slots: OpenSlots, without removed: SlotInfo) throws {
+    do {
+      try KeyReplacement(slots: slots, options: common.ofSession).run()
+    } catch let error as CofferError {
+      let what = slots.areOfVault ? "the key of the vault" : "the root key"
+      throw error.after("\(SlotText.describe(removed)) is removed, but \(what) is not replaced", next: "Rotate later.")
     }
   }
 
