@@ -31,6 +31,12 @@ extension Store {
           reason:
             "\(backup) has a log beside it: a program has it open, or ended without closing it; copy it with a backup")
       }
+      // What cannot be removed would be found only once the store is replaced.
+      for name in ["-wal", "-shm"].map({ path + $0 }) {
+        guard try owner.acting({ lstat(name, &status) }) == 0, status.st_mode & S_IFMT == S_IFDIR else { continue }
+        throw StorageError.inputOutput(
+          path: name, reason: "it is a folder, where a file of the store belongs; move it away. Nothing was changed")
+      }
       // Closing a descriptor of an open store would drop its locks.
       guard try !Store.isOpenHere(Store.checkFile(at: backup, isReadOnly: true).identity) else {
         throw StorageError.busy

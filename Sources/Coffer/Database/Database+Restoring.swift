@@ -21,7 +21,8 @@ extension Database {
   /// - Parameter force: Whether to proceed if other programs have the store open.
   /// - Returns: The path of the copy of the old store; nil if there was none.
   /// - Throws: `CofferError.busy` when the store is open and `force` is false, or when the backup is open in this process;
-  ///   `.unsupported` when the backup has a log beside it; the errors of opening the backup. Nothing is changed then.
+  ///   `.unsupported` when the backup has a log beside it; `.damaged` when not every page of it authenticates; the errors of
+  ///   opening the backup. Nothing is changed then.
   @discardableResult
   public static func restore(
     at path: String, from backup: String, key: KeySource, force: Bool = false, options: Options = Options()
@@ -29,8 +30,8 @@ extension Database {
     try restore(at: path, from: backup, key: key, force: force, options: options) { _ in }
   }
 
-  /// - Parameter confirm: Called with what the backup brings back besides values, if there is any; an error that it throws
-  ///   ends the restore, and nothing is changed.
+  /// - Parameter confirm: Called with what the restore changes besides values, if there is any, or if the store that it
+  ///   replaces cannot be compared; an error that it throws ends the restore, and nothing is changed.
   @discardableResult
   package static func restore(
     at path: String, from backup: String, key: KeySource, force: Bool = false, options: Options = Options(),
@@ -43,15 +44,22 @@ extension Database {
       let replacement = try Store.Replacement(of: backup, at: path, vfs: vfs)
       // Before anything is asked, and again when it is replaced.
       guard try force || !Store.isPresent(at: path) || Store.isUnused(path) else { throw StorageError.busy }
-      try prepare(replacement, of: path, key: key, options: unwatched, vfs: vfs, confirm)
+      let memory = try prepare(replacement, of: path, from: backup, key: key, options, unwatched, vfs: vfs, confirm)
       let earlier = try place(replacement, at: path, key: key, force: force, options, unwatched, vfs)
       // A program that was about to keep a record of the old store may just have done so.
       var accepting = options
       accepting.acceptsOlderStore = true
-      let database = try open(at: path, key: key, options: accepting, vfs: vfs)
-      database.noteRestore()
-      Store.announce(path)
-      try database.close()
+      do {
+        let database = try open(at: path, key: key, options: accepting, vfs: vfs)
+        if let memory { database.core.vault.inherit(memory) }
+        database.noteRestore()
+        Store.announce(path)
+        try database.close()
+      } catch let error as CofferError {
+        throw CofferError.unfinished(
+          done: "\(path) is now a copy of \(backup)." + (earlier.map { " The previous store is \($0)." } ?? ""),
+          next: "Open it to complete the restore.", cause: error)
+      }
       // What could not be checkpointed while a program had its snapshot.
       if let earlier, Store.isPresent(at: earlier + "-wal") {
         try? open(at: earlier, key: key, options: unwatched, vfs: vfs).close()
@@ -71,20 +79,55 @@ extension Database {
   }
 
   /// Checks that the copy is a whole store that `key` opens, and makes it ready to be put in place.
+  ///
+  /// - Returns: What the record remembers of the vault, if that stays true.
   private static func prepare(
-    _ replacement: Store.Replacement, of path: String, key: KeySource, options: Options, vfs: EncryptingVFS,
-    _ confirm: (RestoredKeys) throws -> Void
-  ) throws {
-    let copy = try open(at: replacement.temporaryPath, key: key, options: options, vfs: vfs)
+    _ replacement: Store.Replacement, of path: String, from backup: String, key: KeySource, _ options: Options,
+    _ unwatched: Options, vfs: EncryptingVFS, _ confirm: (RestoredKeys) throws -> Void
+  ) throws -> VaultMemory? {
+    let copy: Database
+    do {
+      copy = try open(at: replacement.temporaryPath, key: key, options: unwatched, vfs: vfs)
+    } catch CofferError.notAStore(_, let reason) {
+      throw CofferError.notAStore(path: backup, reason: reason)
+    }
+    var memory: VaultMemory?
     do {
       defer { try? copy.close() }
-      if Store.isPresent(at: path), let old = try readable(at: path, key, options, vfs) {
-        defer { try? old.close() }
-        let keys = try RestoredKeys(copy, replacing: old)
+      try copy.checkWhole()
+      if Store.isPresent(at: path) {
+        let keys: RestoredKeys
+        (keys, memory) = try compare(copy, withStoreAt: path, key, options, unwatched, vfs)
         if !keys.isEmpty { try confirm(keys) }
+        // The vault of the backup is then the one to remember.
+        if keys.changesVaultKey { memory = nil }
       }
     }
     if case .file(let store) = copy.backing { try store.markPlaced() }
+    return memory
+  }
+
+  /// What a copy changes in the keys of the store at `path`, and what the record of that remembers of the vault.
+  private static func compare(
+    _ copy: Database, withStoreAt path: String, _ key: KeySource, _ options: Options, _ unwatched: Options,
+    _ vfs: EncryptingVFS
+  ) throws -> (RestoredKeys, VaultMemory?) {
+    let record = try KeptRecord(ofStoreAt: path, options)
+    switch try readable(at: path, key, unwatched, vfs) {
+    case .success(let old):
+      defer { try? old.close() }
+      let memory = try record?.vault(asReadBy: old.storeOnDisk())
+      do {
+        return (try RestoredKeys(copy, replacing: old, memory), memory)
+      } catch let obstacle as CofferError {
+        // It opens, and is damaged behind its first pages. The copy was checked.
+        return (try RestoredKeys(copy, replacingStoreAt: path, because: obstacle, memory), memory)
+      }
+    case .failure(let obstacle):
+      // A copy of the same file may read it.
+      let memory = try record?.vault(asReadBy: copy.storeOnDisk())
+      return (try RestoredKeys(copy, replacingStoreAt: path, because: obstacle, memory), memory)
+    }
   }
 
   private static func place(
@@ -108,7 +151,7 @@ extension Database {
       return nil
     }
     guard try force || Store.isUnused(path, patience: .seconds(1)) else { throw StorageError.busy }
-    guard let old = try readable(at: path, key, unwatched, vfs) else {
+    guard case .success(let old) = try readable(at: path, key, unwatched, vfs) else {
       return try replacement.placeOverUnreadable(force: force, replacing: replacing)
     }
     defer { try? old.close() }
@@ -117,16 +160,16 @@ extension Database {
     }
   }
 
-  /// The store that will be replaced; nil if it is damaged, or has other keys.
+  /// The store that will be replaced; the error if it is damaged, or has other keys.
   private static func readable(
     at path: String, _ key: KeySource, _ options: Options, _ vfs: EncryptingVFS
-  ) throws -> Database? {
+  ) throws -> Result<Database, CofferError> {
     do {
-      return try open(at: path, key: key, options: options, vfs: vfs)
+      return .success(try open(at: path, key: key, options: options, vfs: vfs))
     } catch CofferError.busy {
       throw StorageError.busy
-    } catch {
-      return nil
+    } catch let error as CofferError {
+      return .failure(error)
     }
   }
 }
@@ -145,6 +188,12 @@ private struct KeptRecord {
     self.anchor = anchor
     self.path = path
     record = anchor.record(ofStoreAt: path)
+  }
+
+  /// What it remembers of the vault; nil if it is of another store, or under keys that `store` does not have.
+  func vault(asReadBy store: Store) throws -> VaultMemory? {
+    guard let record, case .whole(let witness, _) = try store.read(witness: record) else { return nil }
+    return witness.vault
   }
 
   func remove() { anchor.keep(nil, ofStoreAt: path) }

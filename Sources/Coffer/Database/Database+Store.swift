@@ -1,5 +1,13 @@
 import CofferStorage
 
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
 extension Database {
   // MARK: Without a key
 
@@ -19,6 +27,12 @@ extension Database {
   /// - Throws: As `slots(at:)`.
   package static func storeID(at path: String) throws -> String {
     try CofferError.translating { try HexText.text(Store.peekEnvelope(at: path).storeID) }
+  }
+
+  /// The user whom the store at `path` belongs to; nil if that is this one, or unknown.
+  package static func otherOwner(ofStoreAt path: String) -> Int? {
+    guard let user = try? Store.owner(at: path).user, user != geteuid() else { return nil }
+    return Int(user)
   }
 
   /// The copies of earlier states that Coffer has made beside the store at `path`: of stores that a restore replaced, and of
@@ -47,7 +61,8 @@ extension Database {
   /// It needs no key: a damaged store, or one whose keys are lost, is removed too. The standard anchor forgets it; key files
   /// stay.
   ///
-  /// - Throws: `CofferError.storeNotFound`; `.notAStore` (the file is left alone); `.busy` when the store is open in this
+  /// - Throws: `CofferError.storeNotFound`; `.notAStore` (the file is left alone); `.unsupported` when the file has another
+  ///   name, under which the store would stay; `.busy` when the store is open in this
   ///   process or another; `.permissionDenied` or `.inputOutput`.
   public static func remove(at path: String) throws {
     let store = try CofferError.translating { try Store.remove(at: path) }

@@ -54,6 +54,9 @@ package final class VaultKeys: Sendable {
   private let remembered = Lock<VaultMemory?>(nil)
   var memory: VaultMemory? { remembered.withLock { $0 } }
 
+  /// Remembers a key that was used before a restore.
+  func inherit(_ memory: VaultMemory) { remembered.withLock { $0 = memory } }
+
   /// Forgets which key was last used: the store was replaced by another one.
   func forgetMemory() { remembered.withLock { $0 = nil } }
 

@@ -30,6 +30,11 @@ package struct Slot: Equatable, Sendable {
   let commitment: [UInt8]
   private(set) var wrappedKey: WrappedKey
 
+  /// Whether the same secret opens both: what it wraps may be another key by now.
+  package func hasSameSecret(as other: Slot) -> Bool {
+    id == other.id && salt == other.salt && commitment == other.commitment
+  }
+
   /// The associated data of the wrapping: every field that decides how the slot opens.
   ///
   /// Not the label, which can be changed without the secret; the MAC over the envelope covers it.

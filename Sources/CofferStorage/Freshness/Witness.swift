@@ -124,6 +124,11 @@ package struct VaultMemory: Sendable {
     return try record.isSuccessor(key, under: successionKey)
   }
 
+  /// Whether `record` is of another vault, or of a key before this one.
+  package func isLater(than record: VaultRecord) -> Bool {
+    record.id != vaultID || record.generation < generation
+  }
+
   /// Whether both are of the same key.
   package func isSame(as other: VaultMemory) -> Bool {
     vaultID == other.vaultID && generation == other.generation && successionKey.isEqual(to: other.successionKey)

@@ -15,9 +15,12 @@ struct BackupCommand: ParsableCommand {
     commandName: "backup",
     abstract: "Copy the store, as it is now, to a new file.",
     discussion: """
-      Other programs may read and write meanwhile; the copy is a consistent snapshot. It opens with the same key as the \
-      store, unless --new-key-file names another one; other key slots are not copied. FILE must not exist yet, but its folder \
-      must. With -, the copy goes to standard output; it is made in TMPDIR, or else in /tmp, first.
+      Other programs may read and write meanwhile; the copy is a consistent snapshot. It is a store of its own, with new keys, \
+      and opens with the key that has opened the store here, or with that of --new-key-file, and with nothing else: other key \
+      slots are not copied, since that would need their secrets. So a recovery key opens no backup, unless it was made with it \
+      (--recovery-key-fd), and the key file of one member of a group no backup of another. The vault is copied with its slots. \
+      FILE must not exist yet, but its folder must. With -, the copy goes to standard output; it is made in TMPDIR, or else in \
+      /tmp, first.
 
       Examples:
         prefs backup settings-2026-01-31.coffer
@@ -54,6 +57,7 @@ struct BackupCommand: ParsableCommand {
     if let newKeyFile { try StoreLocation.requireFolder(of: newKeyFile) }
     let session = try CommandSession(common)
     var used: KeySource?
+    var note: String?
     let database = try session.openForReading { used = $0 }
     try session.using(database) { database in
       let newKey = try newKeyFile.map { try KeyLookup(options: common.ofSession, store: path).newKeyFile($0) }
@@ -64,7 +68,18 @@ struct BackupCommand: ParsableCommand {
           progress(share)
         }
       }
+      note = try newKeyFile.map { "the copy opens with the key file \($0) only." } ?? self.note(on: database)
     }
+    if let note { common.note(note) }
+  }
+
+  /// Which slots do not open the copy; nil if the store has no other.
+  private func note(on database: Database) throws -> String? {
+    let (slots, opened) = try (database.slots(), database.openedSlot())
+    let others = slots.filter { $0.id != opened }
+    guard let slot = slots.first(where: { $0.id == opened }), !others.isEmpty else { return nil }
+    return "the copy opens with \(SlotText.describe(slot)) only; not with \(SlotText.list(others)). For another "
+      + "one, make a copy with that, or with --new-key-file."
   }
 
   // MARK: - Standard output
@@ -73,7 +88,8 @@ struct BackupCommand: ParsableCommand {
     if Terminal.isTerminal(1) {
       throw Failure(.usage, "the copy is binary, which a terminal cannot show. Name a file, or use a pipe.")
     }
-    try HeldSignals.during { signals in
+    // A reader that ends early must not leave the copy here.
+    try HeldSignals.during(and: [SIGPIPE]) { signals in
       let folder = try temporaryFolder()
       let path = "\(folder)/copy.coffer"
       defer {

@@ -12,8 +12,11 @@ struct RestoreStoreCommand: ParsableCommand {
       --force, they switch to the new store by themselves, except those that opened it with a passphrase, which must open \
       it again.
 
-      A copy of the store's file, unlike one made by `prefs backup`, opens with the keys of its time, and a collection may \
-      have been sealed since. What such a copy brings back is named, and confirmed on a terminal or with --accept-keys.
+      A backup made by `prefs backup` opens with one key: the other slots, and a recovery key, do not open it. A copy of the \
+      store's file opens with the keys of its time. The vault comes back as it was, and a collection may have been sealed \
+      since. Keys that open the store or its vault again, keys that no longer do, and collections that are not sealed any more \
+      are named, and confirmed on a terminal or with --accept-keys; so is a store that cannot be compared, because it is damaged \
+      or the key in use does not open it. A backup that is not whole is refused: `prefs salvage` reads what is readable of it.
 
       Examples:
         prefs backup monday.coffer
@@ -27,7 +30,7 @@ struct RestoreStoreCommand: ParsableCommand {
   @Flag(help: "Restore even while other programs have the store open.")
   var force = false
 
-  @Flag(help: "Do not ask about keys and unsealed collections that the backup brings back.")
+  @Flag(help: "Do not ask about keys and seals that differ in the backup.")
   var acceptKeys = false
 
   @OptionGroup(title: "Common options") var common: CommonOptions
@@ -38,28 +41,49 @@ struct RestoreStoreCommand: ParsableCommand {
     if OutputFile.isPart(backup, ofStore: session.path) {
       throw Failure(.usage, "\(backup) is the store itself; nothing was changed.")
     }
+    let former = try? Database.storeID(at: session.path)
     let lookup = KeyLookup(options: session.options, store: backup)
-    let earlier = try lookup.open(try Database.slots(at: backup)) { key in
-      do {
-        return try Database.restore(at: session.path, from: backup, key: key, force: force, confirm: confirm)
-      } catch CofferError.busy where !force {
-        throw Failure(
-          .busy,
-          "other programs have \(session.path) open. End them, or make them switch to the backup with --force; "
-            + "nothing was changed.")
+    let earlier = try namingBackup {
+      try lookup.open(try Database.slots(at: backup)) { key in
+        do {
+          return try Database.restore(at: session.path, from: backup, key: key, force: force, confirm: confirm)
+        } catch CofferError.busy where !force {
+          throw Failure(
+            .busy,
+            "other programs have \(session.path) open. End them, or make them switch to the backup with --force; "
+              + "nothing was changed.")
+        }
       }
     }
     common.note("\(session.path) is now a copy of \(backup)." + (earlier.map { " The previous store is \($0)." } ?? ""))
+    if let former, try former == Database.storeID(at: session.path) { noteRecord(ofStoreAt: session.path) }
   }
 
-  /// Asks whether what was taken back or sealed since may come back.
-  private func confirm(_ keys: RestoredKeys) throws {
-    var sentences = keys.slots.map { "\(SlotText.describe($0)) opens the store again." }
-    if keys.bringsBackRootKey {
-      sentences.append("The root key from before the last rotation is back: anyone who had a slot then has it.")
+  /// Runs `body`, whose errors of a damaged store are about the backup: nothing is damaged by a restore.
+  private func namingBackup<R>(_ body: () throws -> R) throws -> R {
+    do {
+      return try body()
+    } catch CofferError.damaged(let part, let reason) {
+      let backup = CommandArguments.value(backup)
+      throw Failure(
+        .integrity,
+        "the backup \(backup) is damaged in its \(part): \(reason). Nothing was changed. Restore another one, or save what "
+          + "is readable of this one: prefs salvage -d \(CommandHint.quoted(backup)) -o FILE")
     }
-    sentences += keys.unsealed.map { "\(KeyReference.describe($0)) is not sealed any more." }
-    let what = sentences.joined(separator: " ")
+  }
+
+  /// Says what the owner of the store has to do: the record of its newest state is the owner's, and speaks of the former one.
+  private func noteRecord(ofStoreAt path: String) {
+    guard let owner = Database.otherOwner(ofStoreAt: path) else { return }
+    common.note(
+      "the store belongs to user \(owner), whose record of its newest state, if there is one, is from before. If commands of "
+        + "that user end with exit code 17, run as that user: \(CommandHint.text("doctor --accept-older")), and start again "
+        + "what has the store open.")
+  }
+
+  /// Asks whether what opens the store, and what is sealed, may change.
+  private func confirm(_ keys: RestoredKeys) throws {
+    let what = Self.sentences(keys).joined(separator: " ")
     if acceptKeys { return common.note("warning: \(what)") }
     let answer = common.noInput ? nil : try Terminal.confirm("\(what) Restore the backup?")
     guard let answer else {
@@ -67,5 +91,33 @@ struct RestoreStoreCommand: ParsableCommand {
         .usage, "\(what) Confirm with --accept-keys; there is no terminal to ask on. Nothing was changed.")
     }
     guard answer else { throw Failure(.other, "nothing was changed.") }
+  }
+
+  private static func sentences(_ keys: RestoredKeys) -> [String] {
+    var sentences: [String] = []
+    switch keys.obstacle {
+    case nil: break
+    case .wrongKey:
+      sentences = [
+        "The key in use does not open the store that is replaced: someone may have locked it out. Its vault, its root key "
+          + "and what is sealed cannot be compared."
+      ]
+    case let obstacle?:
+      sentences = [
+        "The store that is replaced does not open, so its vault, its root key and what is sealed cannot be compared. "
+          + obstacle.failure
+      ]
+    }
+    sentences += keys.slots.opening.map { "\(SlotText.describe($0)) opens the store again." }
+    sentences += keys.slots.lost.map { "\(SlotText.describe($0)) does not open it any more." }
+    if keys.bringsBackRootKey {
+      sentences.append("The root key from before the last rotation is back: anyone who had a slot then has it.")
+    }
+    sentences += keys.vaultSlots.opening.map { "\(SlotText.describe($0)) of the vault opens it again." }
+    sentences += keys.vaultSlots.lost.map { "\(SlotText.describe($0)) of the vault does not open it any more." }
+    if keys.changesVaultKey {
+      sentences.append("The vault is under another key than the one last used: anyone who could unlock it then has it.")
+    }
+    return sentences + keys.unsealed.map { "\(KeyReference.describe($0)) is not sealed any more." }
   }
 }

@@ -147,6 +147,34 @@ import Testing
     #expect(try connection.read { try $0.object(forKey: "k", inCollection: "tokens", as: String.self) } == "s3cret")
   }
 
+  @Test("by a backup keeps what the record remembers of the vault, unless the vault is an earlier one")
+  func vaultMemory() throws {
+    let anchor = FileAnchor(folder: store.folder + "/state")
+    let options = Database.Options(freshness: .anchored(anchor))
+    func remembered() throws -> UInt32? {
+      let database = try Database.open(at: store.path, key: store.key, options: options)
+      defer { try? database.close() }
+      let record = try #require(anchor.record(ofStoreAt: database.path))
+      guard case .whole(let witness, _) = try database.storeOnDisk().read(witness: record) else { return nil }
+      return witness.vault?.generation
+    }
+    func restore(_ backup: String) throws {
+      try Database.restore(at: store.path, from: backup, key: store.key, options: options)
+    }
+    let (earlier, later) = (store.folder + "/earlier.coffer", store.folder + "/later.coffer")
+    let database = try Database.open(at: store.path, key: store.key, options: options)
+    try database.vault.create(key: store.key)
+    try database.backup(to: earlier, key: store.key)
+    try database.vault.rotate(newKeyFor: [store.key])
+    try database.backup(to: later, key: store.key)
+    try database.close()
+    #expect(try remembered() == 2)
+    try restore(later)
+    #expect(try remembered() == 2)
+    try restore(earlier)
+    #expect(try remembered() == nil)
+  }
+
   @Test("is not followed by programs that opened it with a passphrase or a recovery key, which are not kept")
   func typedSecrets() throws {
     let (original, copy) = (try store.open(), try Database.open(at: backup, key: store.key))

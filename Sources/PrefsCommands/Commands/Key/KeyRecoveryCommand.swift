@@ -17,7 +17,8 @@ struct KeyRecoveryCommand: ParsableCommand {
     discussion: """
       A random key to write down and keep where a fire, a thief or a dead disk does not reach it together with the store. \
       Type it where a passphrase is asked for. It opens the store; with --vault, the vault of the store, and nothing else. It is \
-      printed on a terminal; -o - sends it to standard output instead.
+      printed on a terminal; -o - sends it to standard output instead. It opens no copy that `prefs backup` has made with \
+      another key: keep that key with the copies, or make one with `prefs --recovery-key-fd N backup`.
 
       Examples:
         prefs key recovery
