@@ -46,6 +46,16 @@ extension KeyFile {
     try CofferError.translating { try replace(at: path, by: new) }
   }
 
+  /// Checks that a new key file can take the place of the one at `path`; see `checkReplaceable(at:)`.
+  package static func checkPlace(of path: String) throws {
+    try CofferError.translating { try checkReplaceable(at: path) }
+  }
+
+  /// Checks that the key file at `new` can take the place of the one at `path`; see `checkReplacement(of:by:)`.
+  package static func check(_ new: String, inPlaceOf path: String) throws {
+    try CofferError.translating { try checkReplacement(of: path, by: new) }
+  }
+
   /// Whether there is a file at `path`; it need not be a valid key file.
   package static func exists(at path: String) -> Bool {
     isPresent(at: path)

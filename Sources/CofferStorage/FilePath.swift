@@ -1,6 +1,6 @@
 /// Paths as strings, resolved once, without following a link in the last component.
 package enum FilePath {
-  static func lastComponent(of path: String) -> String {
+  package static func lastComponent(of path: String) -> String {
     path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? path
   }
 

@@ -54,6 +54,15 @@ final class NewFile {
     }
   }
 
+  /// The name of the file that a killed program was making under the temporary name `name`; nil for any other name.
+  static func finalName(ofTemporary name: [UInt8]) -> [UInt8]? {
+    let parts = name.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+    guard parts.count >= 4, parts[0].isEmpty, parts[parts.count - 1].elementsEqual("tmp".utf8) else { return nil }
+    let tag = parts[parts.count - 2]
+    let isTag = tag.count == 16 && tag.allSatisfy { "0123456789abcdef".utf8.contains($0) }
+    return isTag ? Array(name[1..<(tag.startIndex - 1)]) : nil
+  }
+
   func write(_ bytes: UnsafeRawBufferPointer) throws {
     var written = 0
     while written < bytes.count {

@@ -427,6 +427,7 @@ extension Store {
   /// removal can be repeated.
   ///
   /// - Returns: The resolved path of the store, and its owner.
+  /// - Throws: `StorageError.unsupported` when the file has other names, under which it would stay.
   package static func remove(at path: String) throws -> (path: String, user: UInt32) {
     do {
       _ = try peekEnvelope(at: path)
@@ -435,6 +436,14 @@ extension Store {
     let (path, identity, owner) = try checkFile(at: path, isReadOnly: true)
     guard try !isOpenHere(identity) && !isOpenElsewhere(path) else { throw StorageError.busy }
     try owner.acting {
+      // Its creation was interrupted: names of this file.
+      for leftover in StoreCopies.leftovers(besides: path) where KeyFile.isSame(leftover, path) { unlink(leftover) }
+      var status = stat()
+      if lstat(path, &status) == 0, status.st_nlink > 1 {
+        throw StorageError.unsupported(
+          reason: "\(path) has \(status.st_nlink) names (hard links), and the store would stay under the others. "
+            + "Remove those first; nothing was removed")
+      }
       for path in [path + "-wal", path + "-shm", path] where unlink(path) != 0 && errno != ENOENT {
         throw StorageError(errno: errno, path: path)
       }

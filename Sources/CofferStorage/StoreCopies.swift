@@ -1,4 +1,5 @@
-/// Copies that Coffer itself has made beside a store: of stores that a restore replaced, and of logs that lost frames.
+/// Copies that Coffer itself has made beside a store: of stores that a restore replaced, of logs that lost frames, and what
+/// killed programs left of either, or of a backup that they were about to put in place.
 ///
 /// They stay as they were. A secret that opened the store then opens them.
 package enum StoreCopies {
@@ -8,8 +9,27 @@ package enum StoreCopies {
   /// The paths of the copies beside the store at `path`, in order; without the logs of replaced stores, which belong to
   /// them.
   package static func besides(_ path: String) -> [String] {
+    replaced(besides: path) + damagedLogs(besides: path) + leftovers(besides: path)
+  }
+
+  /// The stores that a restore has replaced.
+  package static func replaced(besides path: String) -> [String] { marked(marks[0], path) }
+
+  /// The logs of which frames were lost.
+  package static func damagedLogs(besides path: String) -> [String] { marked(marks[1], path) }
+
+  private static func marked(_ mark: String, _ path: String) -> [String] {
     guard let path = try? FilePath.resolved(path) else { return [] }
-    return marks.flatMap { FilePath.numbered(path + $0) }
+    return FilePath.numbered(path + mark)
+  }
+
+  /// What killed programs left under temporary names, whole or in part.
+  package static func leftovers(besides path: String) -> [String] {
+    guard let path = try? FilePath.resolved(path) else { return [] }
+    let name = Array(FilePath.lastComponent(of: path).utf8)
+    return FilePath.temporary(besides: path) { final in
+      final == name || marks.contains { final.starts(with: name + Array($0.utf8)) }
+    }
   }
 }
 
@@ -22,5 +42,14 @@ extension FilePath {
       bytes.starts(with: name.utf8) ? Int(String(decoding: bytes.dropFirst(name.utf8.count), as: UTF8.self)) : nil
     }
     return numbers.filter { $0 > 0 }.sorted().map { "\(prefix)\($0)" }
+  }
+
+  /// The temporary files in the folder of `path` whose final names `isWanted` accepts, in order.
+  static func temporary(besides path: String, _ isWanted: ([UInt8]) -> Bool) -> [String] {
+    let folder = folder(above: path)
+    let names = (try? FolderNames.read(folder)) ?? []
+    let found = names.filter { NewFile.finalName(ofTemporary: $0).map(isWanted) ?? false }
+    let prefix = folder == "/" ? folder : folder + "/"
+    return found.map { prefix + String(decoding: $0, as: UTF8.self) }.sorted()
   }
 }

@@ -77,6 +77,44 @@ import Testing
     #expect(!tool.exists(path) && !tool.exists(tool.store))
   }
 
+  @Test("destroy refuses a store that would stay under another name, but not one whose creation was killed")
+  func destroyOneOfTwo() throws {
+    let other = tool.path("other.coffer")
+    try tool.succeed("set", "a", "1")
+    try #require(link(tool.store, other) == 0)
+    let run = try tool.run("destroy", "--confirm", "settings.coffer")
+    #expect(run.code == 1 && run.message.contains("2 names") && run.message.contains("nothing was removed"))
+    #expect(tool.exists(tool.store) && tool.exists(other))
+    let temporary = URL(fileURLWithPath: tool.store).deletingLastPathComponent().path
+    try #require(rename(other, temporary + "/.settings.coffer.0123456789abcdef.tmp") == 0)
+    try tool.succeed("destroy", "--confirm", "settings.coffer")
+    #expect(try FileManager.default.contentsOfDirectory(atPath: temporary) == [])
+  }
+
+  @Test("backup refuses a named pipe as the key file, as do all that make one")
+  func namedPipe() throws {
+    let pipe = tool.path("pipe")
+    try tool.succeed("set", "a", "1")
+    try #require(mkfifo(pipe, 0o600) == 0)
+    for arguments in [["backup", tool.path("b")], ["key", "add"], ["key", "change", "0"], ["key", "replace"]] {
+      let run = try tool.run(arguments + ["--new-key-file", pipe], input: "".utf8)
+      #expect(run.code == 6 && run.message.contains("named pipe"), "\(arguments): \(run.message)")
+    }
+    #expect(!tool.exists(tool.path("b")))
+  }
+
+  @Test("backup to a pipe whose reader ends leaves no copy behind")
+  func brokenPipe() throws {
+    let temporary = tool.path("tmp")
+    try FileManager.default.createDirectory(atPath: temporary, withIntermediateDirectories: false)
+    try tool.succeed("set", "big", "-", input: String(repeating: "b", count: 300_000))
+    let run = try tool.run(
+      ["-c", "\"$0\" backup - | head -c 1 > /dev/null; exit ${PIPESTATUS[0]}", Tool.executable], input: "".utf8,
+      environment: ["TMPDIR": temporary], program: "/bin/bash")
+    #expect(run.code == 128 + SIGPIPE, "\(run.message)")
+    #expect(try FileManager.default.contentsOfDirectory(atPath: temporary) == [])
+  }
+
   @Test("destroy refuses a file that is not a store")
   func destroyOther() throws {
     for path in [try tool.write("letter.txt", "Dear reader".utf8), tool.keyFile, tool.home.path] {

@@ -168,6 +168,107 @@ struct KeyReplaceTests {
     #expect(try tool.succeed("doctor").contains("No problems found."))
   }
 
+  @Test("that failed after the root key was replaced says so, and is completed by the same command, not repeated")
+  func unfinished() throws {
+    // A reader of an earlier state keeps the old keys in use.
+    let database = try Database.open(at: tool.store, key: .keyFile(leaked))
+    let connection = try database.makeConnection()
+    try connection.beginLongLivedReadTransaction()
+    try tool.succeed("set", "x", "2")
+    let run = try replace("--timeout", "0.2")
+    #expect(run.code == 10, "\(run.message)")
+    for part in [
+      "slot 2 (key file \"host\") is added", "\(tool.keyFile) is the new one", tool.keyFile + "-replaced-1",
+      "slot 0 (key file \"host\") is locked out", "the same command",
+    ] {
+      #expect(run.message.contains(part), "\(part): \(run.message)")
+    }
+    #expect(!run.message.contains("othing was changed") && !run.message.contains("no partial change"))
+    // Its key opens nothing any more.
+    _ = try? connection.endLongLivedReadTransaction()
+    try? database.close()
+    let key = try tool.contents(tool.keyFile)
+    let again = try replace()
+    #expect(again.code == 0 && again.message.contains("completed the replacement"), "\(again.message)")
+    #expect(try tool.contents(tool.keyFile) == key && !tool.exists(tool.keyFile + "-new"))
+    try expectLockedOut()
+    // From now on it is a new one.
+    #expect(try replace().code == 0)
+    #expect(try tool.contents(tool.keyFile) != key)
+    try expectLockedOut()
+  }
+
+  @Test("begins nothing in a damaged store, nor do rotate and seal: no file is made, and no slot")
+  func damagedStore() throws {
+    try tool.succeed("set", "big", "-", input: String(repeating: "b", count: 60_000))
+    var bytes = try tool.contents(tool.store)
+    bytes[80_000] ^= 1
+    try Data(bytes).write(to: URL(fileURLWithPath: tool.store))
+    let key = try tool.contents(tool.keyFile)
+    let vaultKey = tool.path("vault-key")
+    for arguments in [
+      ["key", "replace", "--drop", "Ada"], ["rotate"], ["rotate", "--new-root-key", "--drop", "Ada"],
+      ["seal", "tokens", "--vault-key-file", vaultKey],
+    ] {
+      let run = try tool.run(arguments, input: "".utf8)
+      #expect(run.code == 7 && run.message.contains("does not authenticate"), "\(arguments): \(run.message)")
+      #expect(run.message.contains("Nothing was changed"))
+    }
+    #expect(try tool.contents(tool.store) == bytes && tool.contents(tool.keyFile) == key)
+    #expect(!tool.exists(tool.keyFile + "-new") && !tool.exists(tool.keyFile + "-replaced-1"))
+  }
+
+  @Test("of another user's key file is refused before anything is made", .enabled(if: geteuid() == 0))
+  func otherOwner() throws {
+    try #require(chown(tool.keyFile, 12_345, 12_345) == 0)
+    let before = try [tool.store, tool.keyFile].map(tool.contents)
+    let run = try replace()
+    #expect(run.code == 15 && run.message.contains("belongs to user 12345"), "\(run.message)")
+    #expect(run.message.contains("Nothing was changed"))
+    #expect(try [tool.store, tool.keyFile].map(tool.contents) == before)
+    #expect(!tool.exists(tool.keyFile + "-new") && !tool.exists(tool.keyFile + "-replaced-1"))
+  }
+
+  @Test("names what is in the place of the new key file and is none")
+  func obstacle() throws {
+    try tool.write(".config/prefs/key-new", "no key".utf8)
+    let run = try replace()
+    #expect(run.code == 9 && run.message.contains("key-new is in the way"), "\(run.message)")
+    #expect(try tool.slots().count == 2)
+    unlink(tool.keyFile + "-new")
+    #expect(try replace().code == 0)
+    try expectLockedOut()
+  }
+
+  @Test("removes what killed programs left while they made a key file, and doctor does, too")
+  func leftovers() throws {
+    let folder = URL(fileURLWithPath: tool.keyFile).deletingLastPathComponent().path
+    let linked = folder + "/.key.0123456789abcdef.tmp"
+    let (alone, fresh) = (folder + "/.key-new.00112233445566aa.tmp", folder + "/.key-new.00112233445566bb.tmp")
+    let others = [folder + "/.key.012.tmp", folder + "/.other.0123456789abcdef.tmp"]
+    for isDoctor in [true, false] {
+      try #require(link(tool.keyFile, linked) == 0)
+      for file in [alone, fresh] + others { try KeyFile.create(at: file) }
+      // A minute ago no one was writing it any more.
+      var times = [timeval(tv_sec: 1_000_000_000, tv_usec: 0), timeval(tv_sec: 1_000_000_000, tv_usec: 0)]
+      try #require(utimes(alone, &times) == 0)
+      if isDoctor {
+        let run = try tool.run("doctor")
+        #expect(run.code == 7 && run.text.contains("\(linked) was left by a program that died"), "\(run.text)")
+        #expect(run.text.contains(alone) && run.text.contains("It was removed."))
+        #expect(try tool.run("doctor").code == 0)
+      } else {
+        let run = try replace()
+        #expect(run.code == 0 && run.message.contains("removed \(linked)") && run.message.contains("removed \(alone)"))
+      }
+      #expect(!tool.exists(linked) && !tool.exists(alone))
+      for file in [fresh] + others {
+        #expect(tool.exists(file))
+        unlink(file)
+      }
+    }
+  }
+
   // MARK: What other commands say
 
   @Test("The same key again is refused by key add and key change, with nothing changed")
@@ -196,10 +297,19 @@ struct KeyReplaceTests {
   }
 
   @Test(
-    "Copies beside the store, which the old key opens, are named by rotate, key remove, key replace, seal and destroy")
+    "Copies beside the store, which the old key opens, are named by rotate, key remove, replace and change, seal and destroy"
+  )
   func copies() throws {
-    let copies = ["-replaced-1", "-replaced-12", "-damaged-log-2"].map { tool.store + $0 }
+    let folder = URL(fileURLWithPath: tool.store).deletingLastPathComponent().path
+    // What a killed restore leaves, too.
+    let copies =
+      ["-replaced-1", "-replaced-12", "-damaged-log-2"].map { tool.store + $0 }
+      + [".settings.coffer-replaced-1.00112233445566aa.tmp", ".settings.coffer.0123456789abcdef.tmp"]
+      .map { folder + "/" + $0 }
     for copy in copies { try Data([1]).write(to: URL(fileURLWithPath: copy)) }
+    for other in [".settings.coffer.0123.tmp", ".settings.coffer2.0123456789abcdef.tmp"] {
+      try Data([1]).write(to: URL(fileURLWithPath: folder + "/" + other))
+    }
     for other in ["-replaced-", "-replaced-x", "-replaced-1-wal", "-other-1"] {
       try Data([1]).write(to: URL(fileURLWithPath: tool.store + other))
     }
@@ -213,7 +323,11 @@ struct KeyReplaceTests {
       #expect(run.code == 0 && run.message.contains(named), "\(arguments): \(run.message)")
     }
     #expect(try tool.addPassphrase("hunter2", label: "Ada").code == 0)
+    let other = tool.path("other")
+    #expect(try tool.run("key", "change", "Ada", "--new-key-file", other).message.contains(named))
     #expect(try tool.run("key", "remove", "Ada", "-f").message.contains(named))
+    let doctor = try tool.succeed("doctor")
+    for copy in copies { #expect(doctor.contains(URL(fileURLWithPath: copy).lastPathComponent)) }
     #expect(try tool.run("destroy", "--confirm", name).message.contains(named))
     for copy in copies { #expect(tool.exists(copy)) }
   }

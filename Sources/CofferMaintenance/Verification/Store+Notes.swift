@@ -1,12 +1,6 @@
 import Coffer
 import CofferStorage
 
-#if canImport(FoundationEssentials)
-  import FoundationEssentials
-#else
-  import Foundation
-#endif
-
 extension Store {
   /// What keeps the keys from being used or changed, as sentences.
   func keyProblems() -> [String] {
@@ -52,13 +46,17 @@ extension Store {
           + "have another one.")
     }
     notes += FilePermissions.notes(ofFolderAbove: path, of: owner)
-    notes += leftovers().map { name in
-      "\(name) was left by a program that died while creating a store here. Unless a store is being created now, it can "
-        + "be deleted."
+    notes += StoreCopies.leftovers(besides: path).map { copy in
+      "\(FilePath.lastComponent(of: copy)) was left by a program that died while creating or restoring a store here. It may be "
+        + "a whole copy of one, which opens with the keys of its time. Unless that is being done now, it can be deleted."
     }
-    notes += logCopies().map { name in
-      "\(name) is a copy, still encrypted, of a log that could not be recovered completely. If no data is missed, it can "
-        + "be deleted."
+    notes += StoreCopies.replaced(besides: path).map { copy in
+      "\(FilePath.lastComponent(of: copy)) is the store that a restore has replaced, and opens with the keys that it had. If "
+        + "no data is missed, it can be deleted."
+    }
+    notes += StoreCopies.damagedLogs(besides: path).map { copy in
+      "\(FilePath.lastComponent(of: copy)) is a copy, still encrypted, of a log that could not be recovered completely. If no "
+        + "data is missed, it can be deleted."
     }
     return notes + [Self.noteOnSQLite].compactMap(\.self)
   }
@@ -70,22 +68,5 @@ extension Store {
       "SQLite \(SQLiteDefects.version) may lose commits if two connections checkpoint while a third one writes "
       + "(https://www.sqlite.org/wal.html#walresetbug). Coffer prevents this in its stores; for other databases "
       + "use SQLite 3.51.3 or later, 3.50.7 or 3.44.6."
-  }
-
-  /// The temporary files of stores whose creation was interrupted.
-  private func leftovers() -> [String] {
-    neighbours { $0.hasPrefix(".\($1).") && $0.hasSuffix(".tmp") }
-  }
-
-  /// The copies of logs, kept when part of a log was lost.
-  private func logCopies() -> [String] {
-    neighbours { $0.hasPrefix("\($1)-damaged-log-") }
-  }
-
-  /// The files beside the store that `isWanted` accepts, given their name and the store's.
-  private func neighbours(_ isWanted: (_ name: String, _ store: String) -> Bool) -> [String] {
-    let url = URL(filePath: path)
-    let names = (try? FileManager.default.contentsOfDirectory(atPath: url.deletingLastPathComponent().path)) ?? []
-    return names.filter { isWanted($0, url.lastPathComponent) }.sorted()
   }
 }

@@ -40,26 +40,91 @@ public enum KeyFile {
     }
   }
 
+  /// Checks that a file that this user makes can take the place of the key file at `path`.
+  ///
+  /// - Throws: `StorageError.belongsToAnother`; the errors of the system.
+  package static func checkReplaceable(at path: String) throws {
+    let owner = try FileOwner(ofNewFileAt: path)
+    var status = stat()
+    guard try owner.acting({ lstat(path, &status) }) == 0 else { throw StorageError(errno: errno, path: path) }
+    guard status.st_uid == owner.user else { throw StorageError.belongsToAnother(path: path, user: status.st_uid) }
+  }
+
+  /// Checks that the key file at `new` can take the place of the one at `path`.
+  ///
+  /// - Throws: `StorageError.unsupported` when it has another owner or mode, so that a program might be unable to read it;
+  ///   the errors of the system.
+  package static func checkReplacement(of path: String, by new: String) throws {
+    try FileOwner(ofNewFileAt: path).acting { _ = try status(of: path, replacedBy: new) }
+  }
+
+  private static func status(of path: String, replacedBy new: String) throws -> stat {
+    var (before, after) = (stat(), stat())
+    guard lstat(path, &before) == 0, lstat(new, &after) == 0 else { throw StorageError(errno: errno, path: path) }
+    guard before.st_uid == after.st_uid, before.st_gid == after.st_gid, before.st_mode == after.st_mode else {
+      throw StorageError.unsupported(
+        reason: "\(new) in the place of \(path) would have another owner, group or mode. Nothing was changed")
+    }
+    return before
+  }
+
+  /// The user whom the file at `path` belongs to; nil if there is none.
+  package static func owner(at path: String) -> UInt32? {
+    var status = stat()
+    return lstat(path, &status) == 0 ? status.st_uid : nil
+  }
+
+  /// Whether both are names of one file.
+  package static func isSame(_ one: String, _ other: String) -> Bool {
+    var (first, second) = (stat(), stat())
+    return lstat(one, &first) == 0 && lstat(other, &second) == 0
+      && first.st_ino == second.st_ino && first.st_dev == second.st_dev
+  }
+
   /// Puts the key file at `new` in the place of the one at `path`, which is kept beside it, with a number.
   ///
-  /// There is a whole key file at `path` at every moment; the former one opens copies of stores that were made before.
+  /// There is a whole key file at `path` at every moment; the former one opens copies of stores that were made before. `new`
+  /// stays as another name of the file at `path`: it tells that what this is a step of is not completed.
   ///
   /// - Returns: The new path of the former key file.
-  /// - Throws: `StorageError.unsupported` when the new file has another owner or mode, so that a program might be unable to
-  ///   read it; the errors of the system.
+  /// - Throws: As `checkReplacement(of:by:)`.
   package static func replace(at path: String, by new: String) throws -> String {
-    let owner = try FileOwner(ofNewFileAt: path)
-    return try owner.acting {
-      var (before, after) = (stat(), stat())
-      guard lstat(path, &before) == 0, lstat(new, &after) == 0 else { throw StorageError(errno: errno, path: path) }
-      guard before.st_uid == after.st_uid, before.st_gid == after.st_gid, before.st_mode == after.st_mode else {
-        throw StorageError.unsupported(
-          reason: "a new key file in the place of \(path) would have another owner, group or mode")
-      }
-      let former = try keepAside(path, before)
+    try FileOwner(ofNewFileAt: path).acting {
+      if isSame(path, new), let former = replaced(at: path).last { return former }
+      let former = try keepAside(path, status(of: path, replacedBy: new))
       guard rename(new, path) == 0 else { throw StorageError(errno: errno, path: path) }
+      // Without it, the next steps are done anyway.
+      _ = noteReplacement(of: path, by: new)
       try FilePath.syncFolder(above: path)
       return former
+    }
+  }
+
+  /// Makes `new` another name of the key file that was put at `path`, which tells that what this is a step of is not
+  /// completed.
+  ///
+  /// - Returns: Whether it is one.
+  package static func noteReplacement(of path: String, by new: String) -> Bool {
+    isSame(path, new) || (try? FileOwner(ofNewFileAt: path).acting { link(path, new) }) == 0
+  }
+
+  /// The files that killed programs left while they made the key file at `path`, or one to replace it: each holds a key.
+  package static func leftovers(besides path: String) -> [String] {
+    let name = FilePath.lastComponent(of: path)
+    return FilePath.temporary(besides: path) { $0 == Array(name.utf8) || $0 == Array("\(name)-new".utf8) }
+  }
+
+  /// Removes what killed programs left beside the key file at `path`, except what a program may be writing at this moment.
+  ///
+  /// - Returns: What was removed.
+  package static func removeLeftovers(besides path: String) -> [String] {
+    leftovers(besides: path).filter { file in
+      var status = stat()
+      guard lstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return false }
+      // With a second name, it is whole, and the temporary one is about to be removed anyway.
+      let isDone =
+        status.st_nlink > 1 || Int64(status.modificationTime.tv_sec) + 60 < Clock.millisecondsSince1970 / 1000
+      return isDone && (try? FileOwner(ofNewFileAt: path).acting { unlink(file) }) == 0
     }
   }
 

@@ -76,6 +76,11 @@ package struct Findings {
       }
     }
     problems = permissionProblems
+    if mends, let keyFile = self.keyFile.flatMap(KeyFile.regularFile) {
+      problems += KeyFile.removeLeftovers(besides: keyFile).map { file in
+        "\(file) was left by a program that died while making a key file, and holds a key. It was removed."
+      }
+    }
     problems += status.damagedEnvelopeCopies.map { copy in
       "Copy \(copy) of the envelope is damaged. The other is intact; the next change rewrites this one."
     }

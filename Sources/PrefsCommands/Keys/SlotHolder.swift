@@ -12,6 +12,10 @@ protocol SlotHolder {
   func slot(openedBy key: KeySource) throws -> SlotInfo?
   /// Checks whether `replaceKey` has the secrets that it needs; changes nothing.
   func checkReplacement(openedBy keys: [KeySource], dropping: Set<Int>) throws
+  /// Checks whether the whole store can be rewritten, which `replaceKey` ends with.
+  func checkRewritable() throws
+  /// Completes a `replaceKey` that failed after the new key was in force.
+  func finishReplacement(progress: (Double) -> Void) throws
   /// Replaces the key behind the slots that `keys` open; all others are dropped.
   func replaceKey(openedBy keys: [KeySource], dropping: Set<Int>, progress: (Double) -> Void) throws
 }
@@ -24,6 +28,8 @@ extension Database: SlotHolder {
   func replaceKey(openedBy keys: [KeySource], dropping: Set<Int>, progress: (Double) -> Void) throws {
     try rotate(newRootKeyFor: keys, droppingSlots: dropping, progress: progress)
   }
+
+  func finishReplacement(progress: (Double) -> Void) throws { try rotate(progress: progress) }
 }
 
 extension Vault: SlotHolder {
@@ -34,6 +40,8 @@ extension Vault: SlotHolder {
   func replaceKey(openedBy keys: [KeySource], dropping: Set<Int>, progress: (Double) -> Void) throws {
     try rotate(newKeyFor: keys, droppingSlots: dropping, progress: progress)
   }
+
+  func finishReplacement(progress: (Double) -> Void) throws { try finishRotation() }
 }
 
 /// The slots that a command works on, and the key that opened them.

@@ -101,7 +101,13 @@ struct KeyLookup {
   }
 
   /// The key file at `path`, created if it is missing.
+  ///
+  /// - Throws: ``Failure`` for a named pipe: it would be read as soon as something is written there, and never again.
   func newKeyFile(_ path: String, group: String? = nil) throws -> KeySource {
+    var status = stat()
+    if lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFIFO {
+      throw Failure(.keyUnavailable, "\(path) is a named pipe, which keeps no key. Name a file; nothing was changed.")
+    }
     if try KeyFile.create(at: path, group: group) {
       options.note("created the key file \(path). Keep a copy of it: a store that only it opens is lost without it.")
     }

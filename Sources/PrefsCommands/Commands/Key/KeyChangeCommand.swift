@@ -41,6 +41,7 @@ struct KeyChangeCommand: ParsableCommand {
         slot.id, to: try new.source(session.lookup), label: new.label.map(CommandArguments.value), stretching: hash)
       common.note("changed \(SlotText.describe(changed)). \(slots.warning)")
       if let note = slots.noteOfPlace(of: slot, openedBy: opened, newKeyFile: new.newKeyFile) { common.note(note) }
+      session.noteCopies()
     }
   }
 }
