@@ -209,9 +209,10 @@ extension ProgramBesideTests {
         after.contains($0)
       }
     #expect(isOffered && !before.contains("web"))
-    // And no line of another kind is touched.
+    // Also behind `help`; and no line of another kind is touched.
     let lines = Set(before.split(separator: "\n"))
-    #expect(after.split(separator: "\n").filter { !lines.contains($0) }.count == 1)
+    let new = after.split(separator: "\n").filter { !lines.contains($0) }
+    #expect(new.count == 2 && new.contains { $0.contains("validate web options") }, "\(new)")
   }
 }
 

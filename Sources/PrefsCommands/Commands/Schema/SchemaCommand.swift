@@ -4,7 +4,7 @@ import ArgumentParser
 struct SchemaCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "schema",
-    abstract: "Print the declared settings, infer declarations from values, or load them.",
+    abstract: "Print, infer or load declarations of settings.",
     subcommands: [SchemaPrintCommand.self, SchemaInferCommand.self, SchemaLoadCommand.self],
     defaultSubcommand: SchemaPrintCommand.self)
 }
