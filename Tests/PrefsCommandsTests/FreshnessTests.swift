@@ -130,9 +130,12 @@ struct FreshnessTests {
     let accepted = try tool.run("restore-store", older, "--accept-keys")
     #expect(accepted.code == 0 && accepted.message.contains("Ada"))
     #expect(try tool.succeed("get", "web/token", "--key-file", other) == "1\n")
-    // One made by backup has nothing of this.
+    // One made by backup has nothing of this, and no slot but one.
     let backup = tool.path("backup.coffer")
     try tool.succeed("backup", backup)
+    let lost = try tool.run("restore-store", backup, "--no-input")
+    #expect(lost.code == 2 && lost.message.contains("\"Ada\") does not open it any more"), "\(lost.message)")
+    try tool.succeed("key", "remove", "Ada", "--force")
     #expect(try tool.run("restore-store", backup, "--no-input").code == 0)
   }
 

@@ -206,7 +206,7 @@ import Testing
       (["copy", "web", "next"], true), (["rename", "a", "b"], false), (["history", "--keep", "web"], false),
       (["key", "add", "--new-key-file", tool.path("k2")], true), (["rotate"], true), (["compact"], true),
       (["backup", tool.path("copy")], true),
-      (["restore-store", tool.path("copy")], true), (["env", "create", "web@s"], false), (["unset", "b"], false),
+      (["restore-store", tool.path("copy"), "--accept-keys"], true), (["env", "create", "web@s"], false), (["unset", "b"], false),
       (["seal", "next", "--vault-key-file", tool.path("vk")], true),
       (["unlock", "--vault-key-file", tool.path("vk")], true),
       (["lock"], false), (["unseal", "next", "--vault-key-file", tool.path("vk")], true),

@@ -162,12 +162,14 @@ import Testing
       try Database.restore(at: store.path, from: backup, key: store.key, options: options)
     }
     let (earlier, later) = (store.folder + "/earlier.coffer", store.folder + "/later.coffer")
-    let database = try Database.open(at: store.path, key: store.key, options: options)
-    try database.vault.create(key: store.key)
-    try database.backup(to: earlier, key: store.key)
-    try database.vault.rotate(newKeyFor: [store.key])
-    try database.backup(to: later, key: store.key)
-    try database.close()
+    do {
+      let database = try Database.open(at: store.path, key: store.key, options: options)
+      try database.vault.create(key: store.key)
+      try database.backup(to: earlier, key: store.key)
+      try database.vault.rotate(newKeyFor: [store.key])
+      try database.backup(to: later, key: store.key)
+      try database.close()
+    }
     #expect(try remembered() == 2)
     try restore(later)
     #expect(try remembered() == 2)

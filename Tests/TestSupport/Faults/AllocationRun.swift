@@ -59,6 +59,7 @@
     private static func isRight(_ error: any Error) -> Bool {
       switch error {
       case CofferError.inputOutput, CofferError.unsupported, CofferError.sqlite: true
+      case CofferError.unfinished(_, _, let cause): isRight(cause)
       // Errors of lower layers, if the session uses them directly.
       case StorageError.inputOutput, StorageError.unsupported, StorageError.sqlite, CryptoError.openSSL: true
       default: false
