@@ -43,7 +43,7 @@ struct HelpExampleTests {
     for command in all {
       let lines = command.helpMessage(columns: 80).split(separator: "\n").map { $0.drop { $0 == " " } }
       let text = command.configuration.discussion.split(separator: "\n")
-      for example in text.drop(while: { $0 != "Examples:" }).dropFirst() {
+      for example in text.drop(while: { $0 != "Examples:" }) where example.hasPrefix("  ") {
         #expect(lines.contains(example.drop { $0 == " " }), "\(example)")
       }
     }
