@@ -19,9 +19,10 @@ package enum XMLPropertyList {
   }
 
   /// Whether the second of a date survives a round trip: from 15 October 1582, before which Foundation's encoder uses the
-  /// Julian calendar and other readers do not, to the year 9999.
+  /// Julian calendar and other readers do not, to the year 9999. The text has no form for the date at -0.0 seconds.
   package static func holds(_ date: Date) -> Bool {
     // Not since 1970: converting the stored time would round a small fraction away.
-    (-13_197_600_000..<252_423_993_600).contains(date.timeIntervalSinceReferenceDate)
+    let seconds = date.timeIntervalSinceReferenceDate
+    return (-13_197_600_000..<252_423_993_600).contains(seconds) && seconds.bitPattern != (-0.0).bitPattern
   }
 }
