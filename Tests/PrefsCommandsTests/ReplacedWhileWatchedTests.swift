@@ -69,6 +69,8 @@ import Testing
     case .folderExchanged, .folderOfLinkExchanged:
       let other = try other()
       try #require(rename(folder, tool.path("former")) == 0 && rename(other, folder) == 0)
+      // Another store in the place of the one that is remembered needs consent.
+      try tool.succeed("doctor", "--accept-older")
     case .folderMadeAnew:
       try FileManager.default.removeItem(atPath: folder)
       try tool.succeed("set", "web/port", "backup")
