@@ -19,7 +19,9 @@ package enum XMLPropertyList {
   }
 
   /// Whether the second of a date survives a round trip: from 15 October 1582, before which Foundation's encoder uses the
-  /// Julian calendar and other readers do not, to the year 9999. The text has no form for the date at -0.0 seconds.
+  /// Julian calendar and other readers do not, to the year 9999.
+  ///
+  /// The text has no form for the date at -0.0 seconds.
   package static func holds(_ date: Date) -> Bool {
     // Not since 1970: converting the stored time would round a small fraction away.
     let seconds = date.timeIntervalSinceReferenceDate
