@@ -212,7 +212,7 @@ extension ProgramBesideTests {
     // Also behind `help`; and no line of another kind is touched.
     let lines = Set(before.split(separator: "\n"))
     let new = after.split(separator: "\n").filter { !lines.contains($0) }
-    #expect(new.count == 2 && new.contains { $0.contains("watch web options") }, "\(new)")
+    #expect(new.count == 2 && new.contains { $0.contains(" web options") }, "\(new)")
   }
 }
 

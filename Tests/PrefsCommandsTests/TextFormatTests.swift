@@ -133,6 +133,32 @@ struct TextFormatTests {
     #expect(try tool.succeed("type", "new/SINCE") == "date\n")
   }
 
+  @Test("A variable stands for the key that is exported under its name, set or declared; its type stays")
+  func keysOfVariables() throws {
+    try tool.succeed("set", "db/password", "--secret", "-", input: "pw")
+    try tool.succeed("set", "db/port", "--int", "5")
+    try tool.succeed("set", "db/host.name", "a")
+    let before = try tool.succeed("list", "db", "--values", "--reveal", "--plain")
+    let file = tool.path("db.env")
+    try tool.succeed("export", "db", "--reveal", "-o", file)
+    try tool.succeed("import", file, "-c", "db")
+    #expect(try tool.succeed("list", "db", "--values", "--reveal", "--plain") == before)
+    #expect(try tool.run("diff", "db", "--with", file).code == 0)
+    try tool.succeed("import", "-", "-c", "db", "--format", "env", "--replace", input: "PORT=6\nNEW=1\n")
+    #expect(try tool.succeed("list", "db") == "NEW\nport\n")
+    #expect(try tool.succeed("type", "db/port") == "int\n")
+    let schema = #"[{"name":"max.size","collection":"new","type":"int","limits":[{"minimum":1,"maximum":9}]}]"#
+    try tool.succeed("schema", "load", "-", "--application", "new", input: schema)
+    let refused = try tool.run("import", "-", "-c", "new", "--format", "env", input: "MAX_SIZE=99\n")
+    #expect(refused.code == 8 && refused.message.contains("new/max.size must be 1 to 9"), "\(refused.message)")
+    try tool.succeed("import", "-", "-c", "new", "--format", "env", input: "MAX_SIZE=7\n")
+    #expect(try tool.succeed("get", "new/max.size") == "7\n")
+    try tool.succeed("set", "two/a-b", "1")
+    try tool.succeed("set", "two/a.b", "1")
+    let ambiguous = try tool.run("import", "-", "-c", "two", "--format", "env", input: "A_B=2\n")
+    #expect(ambiguous.code == 8 && ambiguous.message.contains("\"a-b\" and \"a.b\""), "\(ambiguous.message)")
+  }
+
   @Test(
     "Names that differ only in their normalization are exported and imported",
     arguments: ["json", "yaml", "toml", "plist", "sqlite"])

@@ -20,9 +20,9 @@ extension Database {
       if let problem = pages.headerProblem { throw StorageError.damaged(part: "page 1", reason: problem) }
     }
     let problem = try read { session in
-      try session.connection.statement("PRAGMA integrity_check(1)").first { $0.text(0) }
+      try CofferError.translating { try session.connection.integrityProblem() }
     }
-    if let problem, problem != "ok" { throw CofferError.damaged(part: "database", reason: problem) }
+    if let problem { throw CofferError.damaged(part: "database", reason: problem) }
   }
 
   /// Checks, before the first step of a change that ends with rewriting the whole store, that this is possible.

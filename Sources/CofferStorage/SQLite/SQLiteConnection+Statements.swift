@@ -88,6 +88,19 @@ extension SQLiteConnection {
 
   /// The number of rows that the last statement changed.
   package var changeCount: Int { Int(sqlite3_changes64(handle)) }
+
+  /// The first thing that SQLite finds wrong with the database, https://www.sqlite.org/pragma.html#pragma_integrity_check;
+  /// nil if there is none.
+  ///
+  /// - Throws: The error of a disk that cannot be read, which SQLite lists like damage.
+  package func integrityProblem() throws -> String? {
+    let problem = try statement("PRAGMA integrity_check(1)").first { $0.text(0) }
+    guard let problem, problem != "ok" else { return nil }
+    if case .inputOutput(let path, let reason)? = context?.takeFailure() {
+      throw StorageError.inputOutput(path: path, reason: reason)
+    }
+    return problem
+  }
 }
 
 /// The prepared statements of a connection, by the addresses of their literals; each statement's text occurs once in

@@ -71,10 +71,12 @@ extension DatabaseFile {
     let code = readLock == nil ? SQLITE_OK : makeLogNotice()
     guard code == SQLITE_OK else { return code }
     guard let walIndex = WalIndex(index), let log else { return SQLITE_OK }
+    log.lookupCode = SQLITE_OK
     guard walIndex.isOutdated(log: log, database: self) else {
       log.beginWriteTransaction(lastMark: log.lastMark)
       return SQLITE_OK
     }
+    if let code = log.lookupFailure { return context.checked(code) }
     // SQLite tries again, finds it invalid, and recovers.
     walIndex.invalidate()
     context.outdatedIndexCount += 1
@@ -85,9 +87,7 @@ extension DatabaseFile {
   func prepareCheckpoint() -> Int32 {
     guard let walIndex = WalIndex(index), let log else { return SQLITE_OK }
     guard walIndex.isOfLastFrame(log: log) else {
-      // If the disk cannot read the frame, nothing is known of the index.
-      let isReadable = [SQLITE_OK, COFFER_IOERR_SHORT_READ].contains(log.lookupCode)
-      return isReadable ? SQLITE_BUSY : context.checked(log.lookupCode)
+      return log.lookupFailure.map(context.checked) ?? SQLITE_BUSY
     }
     walIndex.resetPartialBackfill()
     return SQLITE_OK

@@ -41,6 +41,8 @@ final class LogFile {
   var lastMark: UInt32 = 0
   /// What the disk answered when a frame was last looked up.
   var lookupCode = SQLITE_OK
+  /// The error of a disk that could not read a frame, so that nothing is known of the index; nil for a log that ends before.
+  var lookupFailure: Int32? { [SQLITE_OK, COFFER_IOERR_SHORT_READ].contains(lookupCode) ? nil : lookupCode }
   /// The byte order of the log's checksums, as last read; see `currentHeader()`.
   var isBigEndian = false
   /// The salts in the log header that this connection read or wrote last.

@@ -24,8 +24,9 @@ struct ImportCommand: ParsableCommand {
         env          Lines NAME=value, with export and comments, that POSIX shells, python-dotenv and Node's parser read \
       alike; others are refused with their numbers: a quote, \\, $, # or ; inside a word without quotes, escapes in double \
       quotes, text after a closing quote. Without quotes, spaces and & | < > ( ) are part of the value. Nothing is expanded. \
-      A value is read as the declared type of its setting, or else as the type of the existing value, as by `prefs set`; \
-      others are text.
+      NAME stands for the key that `prefs exec` passes under it, such as db.host for DB_HOST, if that is set or declared. A \
+      value is read as the declared type of its setting, or else as the type of the existing value, as by `prefs set`; others \
+      are text.
         sqlite       Written by `prefs export`, including declarations of applications that declare nothing here yet.
         yapdatabase  A database of YapDatabase.
         sqlcipher    One of the last two, encrypted with SQLCipher, whose library must be installed.

@@ -24,7 +24,7 @@ struct TypedSettings {
   func all(as transaction: borrowing some Reading & ~Copyable) throws -> [ImportedSetting] {
     var problems: [String] = []
     var typed: [ImportedSetting] = []
-    for setting in file.settings {
+    for setting in try file.isText ? withKeysOfVariables(transaction) : file.settings {
       let reference = KeyReference(setting.key, collection: setting.collection)
       let declaration = try transaction.declaration(forKey: setting.key, inCollection: setting.collection)
       let kind = file.isText && declaration == nil ? try reference.presentKind(transaction) : nil
@@ -44,6 +44,41 @@ struct TypedSettings {
       throw Failure(.format, "\(name): \(shown) Nothing was changed; --force imports the text as it is.")
     }
     return typed
+  }
+
+  /// The settings of a file of variables under the keys that are set or declared, if those become the names of these
+  /// variables; under the names themselves, if not.
+  ///
+  /// - Throws: ``Failure`` if two keys become the same name.
+  private func withKeysOfVariables(_ transaction: borrowing some Reading & ~Copyable) throws -> [ImportedSetting] {
+    let declared = try DeclaredKeys(transaction)
+    var known: [ByteString: [String: Set<ByteString>]] = [:]
+    return try file.settings.map { setting in
+      let collection = ByteString(setting.collection)
+      let keys = try known[collection] ?? Self.keysByVariable(of: setting.collection, declared, transaction)
+      known[collection] = keys
+      guard let own = keys[setting.key], !own.contains(ByteString(setting.key)) else { return setting }
+      guard let key = own.first, own.count == 1 else {
+        let names = own.sorted().map { "\"\($0.string)\"" }.joined(separator: " and ")
+        throw Failure(
+          .format, "\(name): \(setting.key) may be \(names), which are both this variable. Nothing was changed.")
+      }
+      return ImportedSetting(collection: setting.collection, key: key.string, value: setting.value)
+    }
+  }
+
+  private static func keysByVariable(
+    of collection: String, _ declared: DeclaredKeys, _ transaction: borrowing some Reading & ~Copyable
+  ) throws -> [String: Set<ByteString>] {
+    var keys: [String: Set<ByteString>] = [:]
+    let parent = CollectionEnvironment(collection: collection)?.parent
+    for name in [collection] + (parent.map { [$0] } ?? []) {
+      for key in try transaction.allKeys(inCollection: name) + declared.settings(in: name).map(\.declaration.name) {
+        guard let variable = try? EnvironmentFile.name(key) else { continue }
+        keys[variable, default: []].insert(ByteString(key))
+      }
+    }
+    return keys
   }
 
   private func value(_ given: Value, _ declaration: Declaration?, _ kind: Value.Kind?) throws -> Value {
