@@ -27,17 +27,21 @@ struct CompletionScript {
 
   /// Offers the commands behind `help`, where a generated script offers nothing.
   private func offeringHelpTopics(_ text: String) -> String {
-    let names = (PrefsCommand.commandNames.sorted() + programs + ["options"]).joined(separator: " ")
+    let commands = PrefsCommand.groups.flatMap { group in
+      group.subcommands.compactMap { $0.configuration.commandName }
+    }
+    let names = (commands + programs + ["options"]).joined(separator: " ")
     guard shell != .fish else {
       let condition = "__prefs_should_offer_completions_for_positional \"prefs help\" -eq 1"
       return "\(text)\ncomplete -c 'prefs' -n '\(condition)' -fa '\(names)'"
     }
     guard let help = text.firstRange(of: "_prefs_help() {") else { return text }
     let flags = "__prefs_offer_flags_options -1"
+    let words = "COMPREPLY+=($(compgen -W '\(names)' -- \"${cur}\"))"
     let (generated, offering) =
       shell == .zsh
       ? ("'*:subcommands:'", "'1:command:(\(names))'")
-      : (flags, flags + "\n    [[ \"${positional_number}\" -ne 1 ]] || __prefs_add_completions -W '\(names)'")
+      : (flags, "\(flags)\n    [[ \"${positional_number}\" -ne 1 ]] || \(words)")
     let rest = text[help.upperBound...].replacing(generated, with: offering, maxReplacements: 1)
     return String(text[..<help.upperBound] + rest)
   }
