@@ -126,51 +126,21 @@ package struct FileOwner: Equatable, Sendable {
 
   /// nil if all of it is root's, or something is missing.
   private static func hand(at path: String) -> FileOwner? {
-    let whole = path.utf8.first == UInt8(ascii: "/") ? path : "\(currentFolder)/\(path)"
-    var place = ""
-    var rest = whole.split(separator: "/").map(String.init)
-    // https://man7.org/linux/man-pages/man7/path_resolution.7.html: the kernel follows at most 40 links, too.
-    var linkCount = 0
+    var owner: FileOwner?
     var isShared = false
-    while !rest.isEmpty {
-      let name = rest.removeFirst()
-      if name == "." { continue }
-      if name == ".." {
-        place = FilePath.folder(above: place.isEmpty ? "/" : place)
-        if place == "/" { place = "" }
-        continue
-      }
-      place += "/" + name
+    FilePath.walk(path) { place in
       var status = stat()
-      guard lstat(place, &status) == 0 else { return nil }
+      guard lstat(place, &status) == 0 else { return false }
       let kind = status.st_mode & S_IFMT
       // Its owner cannot put another file in the place of one in a folder of root.
       let isFixed = kind != S_IFLNK && kind != S_IFDIR && !isShared
       if status.st_uid != 0, !isFixed {
-        return FileOwner(user: status.st_uid, group: status.st_gid, isShared: false)
+        owner = FileOwner(user: status.st_uid, group: status.st_gid, isShared: false)
       }
       if kind == S_IFDIR { isShared = status.st_mode & 0o022 != 0 }
-      guard kind == S_IFLNK else { continue }
-      linkCount += 1
-      guard linkCount <= 40, let target = Self.target(ofLink: place) else { return nil }
-      place = target.utf8.first == UInt8(ascii: "/") ? "" : FilePath.folder(above: place)
-      if place == "/" { place = "" }
-      rest = target.split(separator: "/").map(String.init) + rest
+      return owner == nil
     }
-    return nil
-  }
-
-  private static var currentFolder: String {
-    guard let folder = getcwd(nil, 0) else { return "" }
-    defer { free(folder) }
-    let path = String(cString: folder)
-    return path == "/" ? "" : path
-  }
-
-  private static func target(ofLink path: String) -> String? {
-    var bytes = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
-    let count = readlink(path, &bytes, bytes.count - 1)
-    return count > 0 ? String(decoding: bytes[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self) : nil
+    return owner
   }
 
   /// The same for a companion file of a store, whose owner is looked up again.

@@ -1,12 +1,15 @@
 /// Paths as strings, resolved once, without following a link in the last component.
 package enum FilePath {
+  /// Compared as a byte: with a combining mark behind it, it is part of another `Character`.
+  private static let slash = UInt8(ascii: "/")
+
   package static func lastComponent(of path: String) -> String {
-    path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? path
+    path.utf8.lastIndex(of: slash).map { String(path[path.utf8.index(after: $0)...]) } ?? path
   }
 
   static func folder(above path: String) -> String {
-    guard let slash = path.lastIndex(of: "/") else { return "." }
-    return slash == path.startIndex ? "/" : String(path[..<slash])
+    guard let end = path.utf8.lastIndex(of: slash) else { return "." }
+    return end == path.startIndex ? "/" : String(path[..<end])
   }
 
   /// Whether `path` leads to a regular file, also over links.
@@ -40,6 +43,41 @@ package enum FilePath {
     guard path.utf8.first != UInt8(ascii: "/"), let folder = realpath(".", nil) else { return path }
     defer { free(folder) }
     return "\(String(cString: folder))/\(path)"
+  }
+
+  /// As many links as Linux follows in one path, path_resolution(7).
+  private static let linkLimit = 40
+
+  /// Looks up the names of `path` one by one, as the system does, those of links' targets included.
+  ///
+  /// - Parameter visit: Gets each path that is looked up, links themselves included; returns whether to go on.
+  /// - Returns: The path without links, or where `visit` ended.
+  @discardableResult
+  static func walk(_ path: String, _ visit: (String) -> Bool) -> String {
+    /// The last one first.
+    func components(_ path: String) -> [String] {
+      path.utf8.split(separator: slash).reversed().map { String(Substring($0)) }
+    }
+    var names = components(absolute(path))
+    var place = ""
+    var linkCount = 0
+    while let name = names.popLast() {
+      if name == "." { continue }
+      if name == ".." {
+        place = String(place[..<(place.utf8.lastIndex(of: slash) ?? place.startIndex)])
+        continue
+      }
+      let next = "\(place)/\(name)"
+      guard visit(next) else { return next }
+      if linkCount < linkLimit, let target = linkTarget(next) {
+        linkCount += 1
+        names += components(target)
+        if target.utf8.first == slash { place = "" }
+      } else {
+        place = next
+      }
+    }
+    return place.isEmpty ? "/" : place
   }
 
   /// Whether a folder on the way to the absolute `path` is named by a symbolic link.

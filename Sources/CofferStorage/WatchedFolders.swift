@@ -32,40 +32,14 @@ struct WatchedFolders {
     _ = addWay(to: FilePath.folder(above: path))
   }
 
-  /// As many links as Linux follows in one path, path_resolution(7).
-  private static let linkLimit = 40
-
-  /// Looks up the names of `path` one by one, as the system does, and adds the folder of each.
-  ///
-  /// A missing folder may appear later.
+  /// Adds each folder in which a name is looked up, missing ones included: they may appear later.
   ///
   /// - Returns: The path without links.
   private mutating func addWay(to path: String) -> String {
-    var names = Self.components(of: FilePath.absolute(path))
-    var place = ""
-    var linkCount = 0
-    while let name = names.popLast() {
-      if name == "." { continue }
-      if name == ".." {
-        place = String(place[..<(place.lastIndex(of: "/") ?? place.startIndex)])
-        continue
-      }
-      add(name, in: place.isEmpty ? "/" : place)
-      let next = "\(place)/\(name)"
-      if linkCount < Self.linkLimit, let target = FilePath.linkTarget(next) {
-        linkCount += 1
-        names += Self.components(of: target)
-        if target.utf8.first == UInt8(ascii: "/") { place = "" }
-      } else {
-        place = next
-      }
+    FilePath.walk(path) { place in
+      add(FilePath.lastComponent(of: place), in: FilePath.folder(above: place))
+      return true
     }
-    return place.isEmpty ? "/" : place
-  }
-
-  /// The names in a path, the last one first.
-  private static func components(of path: String) -> [String] {
-    path.utf8.split(separator: UInt8(ascii: "/")).reversed().map { String(Substring($0)) }
   }
 
   private mutating func add(_ name: String, in folder: String) {
