@@ -31,12 +31,10 @@ package final class Store: Sendable {
   /// The frames of the log that this process knows to be synced.
   private let synced = Lock<(salts: UInt64, count: UInt32)>((0, 0))
 
-  func syncedFrameCount(salts: UInt64) -> UInt32 {
-    synced.withLock { $0.salts == salts ? $0.count : 0 }
+  /// nil if this process has neither begun nor synced a log with these salts.
+  func syncedFrameCount(salts: UInt64) -> UInt32? {
+    synced.withLock { $0.salts == salts ? $0.count : nil }
   }
-
-  /// Whether this process has synced a log with these salts, or begun it.
-  func knowsSyncs(salts: UInt64) -> Bool { synced.withLock { $0.salts == salts } }
 
   func noteSync(ofFrames count: UInt32, salts: UInt64) {
     synced.withLock { $0 = (salts, $0.salts == salts ? max($0.count, count) : count) }

@@ -181,15 +181,15 @@ final class LogFile {
   /// - Parameter lastMark: The mark in the log's last frame.
   func beginWriteTransaction(lastMark: UInt32) {
     let (store, salts) = (context.store, generationSalts)
+    var known = store.syncedFrameCount(salts: salts)
     // What other processes have synced is not known here. After a sync of its own, this one can say so in its frames;
     // without it, those of programs that commit once and end would say nothing.
-    if let count = database.committedFrameCount, count > lastMark, !store.knowsSyncs(salts: salts),
-      sync(SQLITE_SYNC_NORMAL) != SQLITE_OK
-    {
-      // The sync of this transaction will fail, too, or none needs to.
-      context.clearFailure()
+    if known == nil, let count = database.committedFrameCount, count > lastMark {
+      // If that fails, the sync of this transaction will fail, too, or none needs to.
+      if sync(SQLITE_SYNC_NORMAL) != SQLITE_OK { context.clearFailure() }
+      known = store.syncedFrameCount(salts: salts)
     }
-    syncedFrameCount = max(lastMark, store.syncedFrameCount(salts: salts))
+    syncedFrameCount = max(lastMark, known ?? 0)
   }
 
   /// The number of frames of the current generation that a sync will cover.
