@@ -32,6 +32,7 @@ final class YAMLEvents {
     characters = bytes.contains(where: "?&*".utf8.contains) ? Array(text.unicodeScalars) : []
     input = .allocate(capacity: bytes.count)
     _ = input.initialize(from: bytes)
+    // It fails only without memory, as any allocation of Swift's own would.
     guard yaml_parser_initialize(parser) == 1 else { fatalError("libyaml has no memory") }
     yaml_parser_set_encoding(parser, YAML_UTF8_ENCODING)
     yaml_parser_set_input_string(parser, input.baseAddress, bytes.count)
