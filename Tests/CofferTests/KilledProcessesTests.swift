@@ -10,9 +10,9 @@ import Testing
 struct KilledProcessesTests {
   private static let isSoak = ProcessInfo.processInfo.environment["COFFER_SOAK"] != nil
 
-  @Test("leave what they had acknowledged, nothing partial, and no lock, 12 times (3,000 with COFFER_SOAK)")
+  @Test("leave what they had acknowledged, nothing partial, and no lock, 12 times (1,000 with COFFER_SOAK)")
   func killed() throws {
-    let (rounds, roundsOfStore) = (Self.isSoak ? 3000 : 12, 12)
+    let (rounds, roundsOfStore) = (Self.isSoak ? 1000 : 12, 12)
     var random = SystemRandomNumberGenerator()
     var store = try TemporaryStore()
     var acknowledgedCount = 0

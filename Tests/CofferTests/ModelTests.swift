@@ -11,13 +11,13 @@ import Testing
 
 /// Random sequences of transactions beside a plain model in memory.
 ///
-/// A mismatch prints the shortest sequence that still shows it. `make soak` runs some million steps.
+/// A mismatch prints the shortest sequence that still shows it. `make soak` runs some 900,000 steps.
 @Suite("A store beside its model") struct ModelTests {
   private static let isSoaking = ProcessInfo.processInfo.environment["COFFER_SOAK"] != nil
 
   @Test("agrees after any sequence of transactions, in memory")
   func inMemory() throws {
-    try search(seeds: Self.isSoaking ? 30_000 : 30, stepCount: 60, kinds: 0..<9) { steps in
+    try search(seeds: Self.isSoaking ? 15_000 : 30, stepCount: 60, kinds: 0..<9) { steps in
       let database = try Database.inMemory()
       return try ModelRun(database: database).run(steps)
     }
@@ -25,7 +25,7 @@ import Testing
 
   @Test("agrees after any sequence of transactions, on disk, with a second process and a disk that fills")
   func onDisk() throws {
-    try search(seeds: Self.isSoaking ? 1000 : 4, stepCount: 40, kinds: 0..<12) { steps in
+    try search(seeds: Self.isSoaking ? 400 : 4, stepCount: 40, kinds: 0..<12) { steps in
       let store = try TemporaryStore()
       let recorder = RecordingVFS()
       let options = Database.Options(logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })

@@ -14,7 +14,7 @@ import Testing
   func cut(_ scenario: PowerCutScenario) throws {
     let script = try PowerCutScript()
     try scenario.run(script)
-    for seed in Self.isSoak ? 1...8 : 1...1 as ClosedRange<UInt64> {
+    for seed in Self.isSoak ? 1...3 : 1...1 as ClosedRange<UInt64> {
       var cuts = try PowerCuts(script)
       try cuts.run(seed: seed, subsetCount: Self.isSoak ? 8 : 2, limit: Self.isSoak ? nil : 50)
       print("power cut, \(scenario): seed \(seed), \(cuts.cutCount) cuts, \(cuts.stateCount) different disks")

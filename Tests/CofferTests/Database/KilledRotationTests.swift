@@ -8,10 +8,10 @@ import Testing
 @Suite("A rotation that is killed") struct KilledRotationTests {
   private static let isSoak = ProcessInfo.processInfo.environment["COFFER_SOAK"] != nil
 
-  @Test("loses nothing, 4 times with 2 MB (100 times with 20 MB with COFFER_SOAK), beside a reader and writer")
+  @Test("loses nothing, 4 times with 2 MB (50 times with 20 MB with COFFER_SOAK), beside a reader and writer")
   func killed() throws {
     let store = try TemporaryStore()
-    let (rounds, megabytes) = Self.isSoak ? (100, 20) : (4, 2)
+    let (rounds, megabytes) = Self.isSoak ? (50, 20) : (4, 2)
     let count = megabytes * 500
     try store.open().makeConnection().readWrite { transaction in
       for number in 0..<count {

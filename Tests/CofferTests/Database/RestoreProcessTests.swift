@@ -31,12 +31,12 @@ import Testing
   }
 
   @Test(
-    "loses no commit, damages nothing and ends no program, 20 times each (6,000 with COFFER_SOAK, at syncs of 0 to 2 s)",
+    "loses no commit, damages nothing and ends no program, 20 times each (5,000 with COFFER_SOAK, at syncs of 0 to 2 s)",
     arguments: Company.allCases)
   func many(_ company: Company) throws {
     // Each with this many restores at most so many milliseconds per sync.
     let rounds: [(count: Int, delay: Int)] =
-      Self.isSoak ? [(4500, 0), (1200, 5), (280, 50), (20, 2000)] : [(15, 0), (5, 5)]
+      Self.isSoak ? [(3800, 0), (1000, 5), (190, 50), (10, 2000)] : [(15, 0), (5, 5)]
     for (count, delay) in rounds { try run(company, count, delay) }
   }
 
