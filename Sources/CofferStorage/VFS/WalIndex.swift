@@ -157,15 +157,18 @@ extension LogFile {
       salts: frame.loadUnaligned(fromByteOffset: 16, as: UInt64.self), checksum: LogChecksum(storedAt: frame + 24))
   }
 
-  /// Loads a frame into `frame` and returns its header; nil if it is not there whole, or of an unknown epoch.
+  /// Loads a frame into `frame` and returns its header; nil if it is not there whole, of an unknown epoch, or of no page.
   func frameHeader(_ number: UInt32) -> CurrentFrame? {
     lookupCode = real.read(frame, Layout.frameByteCount, at: Self.offset(ofFrame: number))
     guard lookupCode == SQLITE_OK,
       (try? context.codec.decipherHeader(
         tail: frame + Self.saltsOffset, frame: number, sealedPage: frame + Layout.frameHeaderByteCount)) ?? false
     else { return nil }
+    let page = UInt32(bigEndian: frame.load(as: UInt32.self))
+    // Here a recovery of SQLite ends, too.
+    guard page > 0 else { return nil }
     return CurrentFrame(
-      page: UInt32(bigEndian: frame.load(as: UInt32.self)),
+      page: page,
       pageCount: UInt32(bigEndian: frame.load(fromByteOffset: 4, as: UInt32.self)),
       salts: frame.load(fromByteOffset: 8, as: UInt64.self), checksum: LogChecksum(storedAt: frame + 16),
       mark: PageCodec.mark(ofSealedPage: frame + Layout.frameHeaderByteCount))
@@ -185,7 +188,7 @@ extension LogFile {
   /// Whether a whole commit follows a frame, as a recovery would find it.
   func hasCommit(after last: UInt32, checksum: LogChecksum, _ header: CurrentHeader) -> Bool {
     var (checksum, number) = (checksum, last)
-    while number < .max, let next = frameHeader(number + 1), next.salts == header.salts, next.page > 0 {
+    while number < .max, let next = frameHeader(number + 1), next.salts == header.salts {
       number += 1
       // Most often there is nothing, or a leftover that ends here.
       guard let page = openPage(number, salts: header.salts) else { return false }
