@@ -85,7 +85,8 @@ extension FuzzTarget {
       case .text(let text): return Array(text)
       case .reference(let name, let fallback, let offset):
         _ = template.place(offset)
-        return Array("{{prefs:\(name)".utf8) + (fallback.map { Array("|".utf8) + $0 } ?? []) + Array("}}".utf8)
+        // The blank, because the name or the fallback may end with a brace.
+        return Array("{{prefs:\(name)".utf8) + (fallback.map { Array("|".utf8) + $0 } ?? []) + Array(" }}".utf8)
       }
     }
   }
