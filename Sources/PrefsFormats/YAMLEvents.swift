@@ -22,14 +22,13 @@ final class YAMLEvents {
 
   private let parser = UnsafeMutablePointer<yaml_parser_t>.allocate(capacity: 1)
   private let input: UnsafeMutableBufferPointer<UInt8>
-  /// The characters, by which the parser counts; empty if none of those to check occur.
-  private let characters: [Unicode.Scalar]
+  private var differences: YAMLDifferences
   /// The place of the last event.
   private(set) var place = YAMLPlace(line: 1, column: 1)
 
   init(_ text: String) throws {
+    differences = try YAMLDifferences(text)
     let bytes = Array(text.utf8)
-    characters = bytes.contains(where: "?&*".utf8.contains) ? Array(text.unicodeScalars) : []
     input = .allocate(capacity: bytes.count)
     _ = input.initialize(from: bytes)
     // It fails only without memory, as any allocation of Swift's own would.
@@ -50,7 +49,7 @@ final class YAMLEvents {
     guard yaml_parser_parse(parser, &event) == 1 else { throw problem() }
     defer { yaml_event_delete(&event) }
     place = YAMLPlace(event.start_mark)
-    try check(event)
+    try differences.check(event, at: place)
     switch event.type {
     case YAML_DOCUMENT_START_EVENT:
       let version = event.data.document_start.version_directive
@@ -75,31 +74,7 @@ final class YAMLEvents {
     }
   }
 
-  /// Refuses text that libyaml divides in other places than YAML 1.2: it takes the `?` of `[?x]` for the mark of a key, and the
-  /// name of an anchor or alias such as `&a:b` ends before the colon.
-  private func check(_ event: yaml_event_t) throws {
-    guard !characters.isEmpty else { return }
-    let start = Int(event.start_mark.index)
-    let (sign, name): (Unicode.Scalar, String?)
-    switch event.type {
-    case YAML_ALIAS_EVENT: (sign, name) = ("*", Self.text(event.data.alias.anchor))
-    case YAML_SCALAR_EVENT: (sign, name) = ("&", Self.text(event.data.scalar.anchor))
-    case YAML_SEQUENCE_START_EVENT: (sign, name) = ("&", Self.text(event.data.sequence_start.anchor))
-    case YAML_MAPPING_START_EVENT: (sign, name) = ("&", Self.text(event.data.mapping_start.anchor))
-    default: return
-    }
-    if start > 0, start <= characters.count, characters[start - 1] == "?" {
-      throw FormatProblem("unsupported YAML: a word begins with ?; put it in quotes, \(place)")
-    }
-    // A tag may precede an anchor.
-    guard let name, let first = characters[min(start, characters.count)...].firstIndex(of: sign) else { return }
-    let end = first + 1 + name.unicodeScalars.count
-    if end < characters.count, "?:%@`".unicodeScalars.contains(characters[end]) {
-      throw FormatProblem("unsupported YAML: the name of an anchor has more than letters, digits, - and _, \(place)")
-    }
-  }
-
-  private static func text(_ bytes: UnsafeMutablePointer<yaml_char_t>?) -> String? {
+  static func text(_ bytes: UnsafeMutablePointer<yaml_char_t>?) -> String? {
     bytes.map { String(cString: $0) }
   }
 

@@ -174,6 +174,9 @@ package struct YAMLReader {
     guard case .scalar(let scalar, let anchor) = event, [nil, "!", Self.prefix + "str"].contains(scalar.tag) else {
       throw problem("a name is not text", place)
     }
+    guard !scalar.isPlain || !scalar.text.isEmpty || scalar.tag != nil else {
+      throw problem("a name is missing; write \"\" for an empty one", place)
+    }
     if let anchor { anchors[ByteString(anchor)] = Anchored(node: .scalar(.string(scalar.text)), weight: 1, height: 0) }
     return scalar.text
   }

@@ -146,12 +146,42 @@ struct FormatReaderTests {
       (.plist, "<real>1e-400</real>", "64 bits"),
       (.plist, "{ c = { \"caf\u{e9}\" = 1; \"cafe\u{301}\" = 2; }; }", "normalization"),
       (.yaml, "%YAML 1.1\n---\na: no\n", "%YAML 1.1"),
+      (.yaml, "a: [red,#fff\n ]\n", "line 1, column 9"), (.yaml, "é: \"x\"#y\n", "line 1, column 7"),
+      (.yaml, "a: [b]#c\n", "comment"),
+      (.yaml, "a: !!str ># b\n  c\n", "comment"), (.yaml, "# a\nb: |2-# |\n  c\n", "line 2, column 7"),
+      (.yaml, "a: 1 # b\u{2028}c: 2\n", "line 1, column 9"), (.yaml, "a: 'é\u{85}b'\n", "U+0085"),
+      (.yaml, "a: |\n  b\u{2029}c\n", "U+2029"), (.yaml, "\u{feff}\u{feff}a: 1\n", "byte order marks"),
+      (.yaml, "a: |\n  b", "end the line"), (.yaml, "- |+\n   ", "end the line"),
+      (.yaml, "a: >\n  b\n   ", "end the line"),
+      (.yaml, "a: |\n    \n  #!/bin/sh\n", "lines of spaces"), (.yaml, "a: >-\n\n   \n # b\nc: 1\n", "lines of spaces"),
+      (.yaml, "a: [-]\n", "only a -"), (.yaml, "a: {-: b}\n", "only a -"),
+      (.yaml, "a: {? }\n", "name is missing"), (.yaml, "?\n: b\n", "name is missing"),
       (.toml, "a = 1 # note\0 more\nb = 2\n", "U+0000"), (.toml, "a = 1\nb = '\0'\n", "line 2"),
       (.toml, "a = 0xfffffffffffffffff", "line 1"),
     ] as [(SettingsFormat, String, String)])
   func exactness(_ format: SettingsFormat, _ text: String, _ words: String) throws {
     let problem = try #require(throws: FormatProblem.self, "\(text)") { try format.value(Array(text.utf8)) }
     #expect(problem.reason.contains(words), "\(problem.reason)")
+  }
+
+  @Test(
+    "Comments, blocks of text and dashes are read where all readers of YAML agree",
+    arguments: [
+      ("#a\nb: 1 #c\n  #d\n", ["b": 1]), ("a: [b, #c]\n d\t# e\n ] # f\n", ["a": ["b", "d"]]),
+      ("a: b#c\n", ["a": "b#c"]),
+      ("a: '#b'\nc: \"d #e\"\n", ["a": "#b", "c": "d #e"]), ("a: | # b\n  #c\n\n# d\n", ["a": "#c\n"]),
+      ("a: !!str # > b\n  |-\n  #c\n", ["a": "#c"]), ("%YAML 1.2 # a\n--- # b\nc: 1\n... # d\n", ["c": 1]),
+      ("a: &b # c\n  d: e\n", ["a": ["d": "e"]]), ("a: 1 #b", ["a": 1]),
+      ("a: |-\n  b", ["a": "b"]), ("a: |+\n  b\n\n", ["a": "b\n\n"]), ("a: |\n  b\n#c", ["a": "b\n"]),
+      ("a: |\n\n  b\n", ["a": "\nb\n"]), ("a: |\n   \n# b\nc: >\n", ["a": "", "c": ""]),
+      ("a: |1\n   \n # b\n", ["a": "  \n# b\n"]),
+      ("a: [--, -1, -b]\n", ["a": ["--", -1, "-b"]]), ("a:\n- - b\n", ["a": [["b"]]]), ("'': 1\n", ["": 1]),
+      ("a: \"\\N\\L\\P\"\n", ["a": "\u{85}\u{2028}\u{2029}"]),
+    ] as [(String, Value)])
+  func agreed(_ text: String, _ value: Value) throws {
+    for text in [text, text.replacing("\n", with: "\r\n")] {
+      #expect(try SettingsFormat.yaml.value(Array(text.utf8)) == value, "\(text)")
+    }
   }
 
   @Test(
