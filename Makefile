@@ -144,7 +144,7 @@ bench-configuration: deps ## Measure the provider for swift-configuration beside
 # The faults of an etcd have no long version, and a time limit: those that have one keep all threads busy for longer.
 soak: test-deps ## Run the long versions of the tests: beside a model, with many processes, with power cuts and faults
 	COFFER_SOAK=1 $(SWIFT) test -c release -Xswiftc -enable-testing --scratch-path .build/soak $(WIDTH) \
-	  --filter 'ModelTests|ProcessTests|KilledRotation|KilledProcesses|Linearizability|PowerCut|FaultTests|WatchTests|TextFormatTests|FormatPropertyTests|FormatReferenceTests|EnvironmentFileTests|ProxyExploration|CraftedStoreTests|manyValues' \
+	  --filter 'ModelTests|ProcessTests|KilledRotation|KilledProcesses|Linearizability|PowerCut|FaultTests|WatchTests|TextFormatTests|FormatPropertyTests|FormatReferenceTests|FormatSuiteTests|EnvironmentFileTests|ProxyExploration|CraftedStoreTests|manyValues' \
 	  --skip FleetFaultTests
 
 # Every reader of external bytes, for this long, with the address sanitizer.

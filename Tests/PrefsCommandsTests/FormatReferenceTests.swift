@@ -48,7 +48,7 @@ struct FormatReferenceTests {
   ]
 
   /// Prints, for each file, what it holds in a form that shows every type and bit; `null` for a file that is not read.
-  private static let script = """
+  static let script = """
     import sys, json, struct, datetime
     try:
       import tomllib
@@ -76,7 +76,7 @@ struct FormatReferenceTests {
     print(json.dumps(out))
     """
 
-  private static func shown(_ value: Value) -> String {
+  static func shown(_ value: Value) -> String {
     switch value {
     case .null: "null"
     case .bool(let isTrue): isTrue ? "true" : "false"
@@ -137,70 +137,5 @@ struct FormatReferenceTests {
     }
     #expect(same > (Self.isLong ? 600 : 30))
     print("\(format), seed 46, beside Python: \(same) the same, \(refused) refused")
-  }
-
-  // MARK: - toml-test
-
-  /// What Coffer does not read in TOML, in words of its messages.
-  private static let unsupported = ["needs an offset", "a time without a date", "U+0000"]
-
-  @Test(
-    "read each valid file of toml-test as it says, and refuse each invalid one", .enabled(if: isLong))
-  func suite() throws {
-    let folder = NSTemporaryDirectory() + "coffer-toml-test-\(UUID().uuidString)"
-    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: folder) }
-    // Its source package holds the suite.
-    let script = """
-      cd "$1" && python3 -m pip download -q --no-deps --no-binary :all: tomlkit && tar xzf tomlkit-*.tar.gz \\
-        && mv tomlkit-*/tests/toml-test/tests suite
-      """
-    let download = try Child.run("/usr/bin/env", ["sh", "-c", script, "sh", folder], capturesMessages: true)
-    guard download.status == 0 else {
-      print("toml-test left out: \(download.message)")
-      return
-    }
-    let list = try String(contentsOfFile: folder + "/suite/files-toml-1.0.0", encoding: .utf8)
-    var (same, unsupported, refused) = (0, 0, 0)
-    for line in list.split(separator: "\n") where line.hasSuffix(".toml") {
-      let path = "\(folder)/suite/\(line)"
-      let bytes = Array(try Data(contentsOf: URL(fileURLWithPath: path)))
-      let isValid = line.hasPrefix("valid/")
-      do {
-        let value = try SettingsFormat.toml.value(bytes)
-        let json = try String(contentsOfFile: path.replacing(".toml", with: ".json"), encoding: .utf8)
-        #expect(isValid, "\(line) is read")
-        #expect(try Self.shown(value) == Self.shown(tagged: JSONReader.value(json)), "\(line)")
-        same += 1
-      } catch let problem as FormatProblem {
-        let isKnown = Self.unsupported.contains { problem.reason.contains($0) }
-        #expect(!isValid || isKnown, "\(line): \(problem.reason)")
-        (unsupported, refused) = isValid ? (unsupported + 1, refused) : (unsupported, refused + 1)
-      }
-    }
-    #expect(same > 150 && refused > 300)
-    print("toml-test: \(same) the same, \(unsupported) unsupported, \(refused) invalid ones refused")
-  }
-
-  /// What ``shown(_:)`` gives for a value in the suite's form: `{"type": "integer", "value": "1"}`.
-  private static func shown(tagged value: Value) throws -> String {
-    switch value {
-    case .array(let elements): return "[" + (try elements.map(shown(tagged:)).joined(separator: ",")) + "]"
-    case .dictionary(let members):
-      guard members.count == 2, case .string(let type)? = members["type"], case .string(let text)? = members["value"]
-      else {
-        return "{"
-          + (try members.map { HexText.text($0.key.utf8) + ":" + (try shown(tagged: $0.value)) }.sorted()
-            .joined(separator: ",")) + "}"
-      }
-      switch type {
-      case "string": return shown(.string(text))
-      case "bool": return text
-      case "integer": return "i\(text)"
-      case "float": return shown(.double(try #require(Double(text))))
-      default: return shown(.date(try #require(Timestamp.date(text))))
-      }
-    default: return "\(value.kind)"
-    }
   }
 }
