@@ -401,17 +401,41 @@ extension ManagedSettings {
 
     /// The names in a folder, in the order of their UTF-8 bytes; empty if there is no folder.
     ///
-    /// - Throws: `CofferError.permissionDenied`.
+    /// - Throws: `CofferError.permissionDenied`; `.inputOutput` for a link that leads nowhere, as to a file system that is not mounted,
+    ///   and `.malformedSettings` for something else than a folder: what they lock is not known.
     static func names(in folder: String) throws -> [String] {
       do {
         let names = try FolderNames.read(folder).map { ByteString(String(decoding: $0, as: UTF8.self)) }
         return names.sorted().map(\.string)
       } catch {
-        // No file system holds a longer name.
-        if [ENOENT, ENOTDIR, ENAMETOOLONG].contains(error.errno) { return [] }
+        switch error.errno {
+        case ENOENT:
+          let dangling = [folder, above(folder)].first { isThere($0) && resolved($0) == nil }
+          if let dangling {
+            throw CofferError.inputOutput(path: dangling, reason: "managed settings cannot be read: the link leads nowhere")
+          }
+          // It has come meanwhile, as by the exchange of a link.
+          return isThere(folder) ? try names(in: folder) : []
+        case ENOTDIR:
+          throw CofferError.malformedSettings(
+            source: isFolder(above(folder)) ? folder : above(folder), reason: "managed settings are files in a folder of this name")
+        // No file system holds such a name.
+        case ENAMETOOLONG: return []
+        default: break
+        }
         throw CofferError.permissionDenied(
           path: folder, reason: "managed settings cannot be read: no permission to list the folder")
       }
+    }
+
+    private static func isThere(_ path: String) -> Bool {
+      var status = stat()
+      return lstat(path, &status) == 0
+    }
+
+    private static func isFolder(_ path: String) -> Bool {
+      var status = stat()
+      return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
 
     /// The path without links; nil if it leads nowhere.

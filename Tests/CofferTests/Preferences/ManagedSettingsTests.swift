@@ -60,6 +60,28 @@ import Testing
     return preferences
   }
 
+  @Test("are an error where a folder's link leads nowhere, or something else has its place, and none where nothing is")
+  func unusableFolders() throws {
+    try roots.write("etc/app.d/10.json", #"{"x": 1}"#)
+    let (folder, locks, root) = ("\(roots.path)/etc/app.d", "\(roots.path)/etc/app.d/locks", "\(roots.path)/own")
+    for (path, part) in [(locks, locks), (folder, folder), (root, root)] {
+      let aside = path + "-aside"
+      try #require(rename(path, aside) == 0)
+      #expect(try roots.read().isEmpty == (path == folder), "nothing is there")
+      try #require(symlink(roots.path + "/nowhere", path) == 0)
+      let link = #expect(throws: CofferError.self) { try roots.read() }
+      if case .inputOutput(part, _)? = link {} else { Issue.record("\(path): \(link as Any)") }
+      unlink(path)
+      try roots.write(String(path.dropFirst(roots.path.count + 1)), "{}")
+      let file = #expect(throws: CofferError.self) { try roots.read() }
+      if case .malformedSettings(part, _)? = file {} else { Issue.record("\(path): \(file as Any)") }
+      #expect(!ManagedSettings.problems(["app"], in: ["\(roots.path)/etc", root]).isEmpty)
+      unlink(path)
+      try #require(rename(aside, path) == 0)
+    }
+    #expect(try !roots.read().isEmpty)
+  }
+
   @Test("JSON files and property lists are read in the order of their names, and others are ignored")
   func order() throws {
     try roots.write("etc/app.d/20.json", #"{"a": 2, "b": 2}"#)

@@ -1,0 +1,37 @@
+import Coffer
+
+extension CommandSession {
+  /// Checks that a file may be replaced by what a command writes.
+  ///
+  /// - Throws: ``Failure`` with the status `usage` for a store, whole or a part of it, and for a key file: replaced, it would take
+  ///   everything with it that it opens.
+  func requireReplaceable(_ output: String) throws {
+    guard output != "-" else { return }
+    if OutputFile.isPart(output, ofStore: path) {
+      throw Failure(.usage, "\(output) is the store itself; nothing was written.")
+    }
+    if Self.isStore(output) {
+      throw Failure(.usage, "\(output) is a store, or a part of one; nothing was written. Name another file.")
+    }
+    let isKeyFile = OutputFile.beginning(of: output, count: KeyFile.prefix.count) == KeyFile.prefix
+    if try isKeyFile || keyFiles.contains(where: { OutputFile.isSameFile($0, output) }) {
+      throw Failure(.usage, "\(output) is a key file; nothing was written. Name another file.")
+    }
+  }
+
+  /// The key files that the command may use: a passphrase or raw bytes are not known by their contents.
+  private var keyFiles: [String] {
+    get throws {
+      let ofDefault = options.app == nil ? Environment.variable("PREFS_KEY_FILE") : nil
+      let named = [options.keyFile, ofDefault, options.vaultKeyFileNamed].compactMap(\.self)
+      return named + [try StoreLocation.defaultKeyFile(options)]
+    }
+  }
+
+  private static func isStore(_ path: String) -> Bool {
+    let companion = ["-wal", "-shm"].first { path.hasSuffix($0) }
+    return ([path] + (companion.map { [String(path.dropLast($0.count))] } ?? [])).contains {
+      OutputFile.beginning(of: $0, count: Database.magic.count) == Database.magic
+    }
+  }
+}
