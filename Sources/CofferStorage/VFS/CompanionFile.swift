@@ -17,7 +17,12 @@ struct CompanionFile {
   let path: String
   let store: Store
 
-  /// Runs `open`; if the file was missing and others could have created it, runs `close` and `open` again.
+  /// How often a file is opened that has another inode afterwards than before: a restore, or the last program that closes the
+  /// store, removes it, and the next one makes it anew.
+  private static let openingLimit = 100
+
+  /// Runs `open`; if the file was exchanged meanwhile, or was missing and others could have created it, runs `close` and `open`
+  /// again.
   ///
   /// - Returns: The code of `open`; `SQLITE_CANTOPEN` for a file that is not the owner's, with the failure in
   ///   `context`.
@@ -28,30 +33,24 @@ struct CompanionFile {
   private func openAsOwner(_ context: ConnectionContext, _ open: () -> Int32, close: () -> Void) -> Int32 {
     do throws(StorageError) {
       var before = try inode()
-      if before == nil, store.owner.isShared {
-        try make()
-        before = try inode()
-      }
-      let code = open()
-      guard code == SQLITE_OK else { return code }
-      let after: UInt64?
-      do throws(StorageError) { after = try inode() } catch {
+      for _ in 0..<Self.openingLimit {
+        if before == nil, store.owner.isShared {
+          try make()
+          before = try inode()
+        }
+        let code = open()
+        guard code == SQLITE_OK else { return code }
+        let after: UInt64?
+        do throws(StorageError) { after = try inode() } catch {
+          close()
+          throw error
+        }
+        // Not created: shared memory that is not needed for writing yet.
+        if before == after || before == nil && !othersMayMakeFiles { return code }
         close()
-        throw error
+        before = after
       }
-      // Not created: shared memory that is not needed for writing yet.
-      if before == after || before == nil && !othersMayMakeFiles { return code }
-      close()
-      guard before == nil else {
-        throw .permissionDenied(path: path, reason: "it was replaced by another file")
-      }
-      let again = open()
-      guard again == SQLITE_OK else { return again }
-      guard try inode() == after else {
-        close()
-        throw .permissionDenied(path: path, reason: "it was replaced by another file")
-      }
-      return again
+      throw .permissionDenied(path: path, reason: "it was replaced by another file, again and again")
     } catch {
       context.fail(error)
       return SQLITE_CANTOPEN
