@@ -34,11 +34,7 @@ final class NewFile {
     self.path = path
     self.owner = owner
     self.observer = observer
-    let tag = try RandomSource.bytes(count: 8).map { byte in
-      let digits = String(byte, radix: 16)
-      return digits.count == 1 ? "0" + digits : digits
-    }.joined()
-    temporaryPath = "\(folder)/.\(FilePath.lastComponent(of: path)).\(tag).tmp"
+    temporaryPath = try Self.temporaryPath(for: FilePath.lastComponent(of: path), in: folder)
     try announce(.create(path: temporaryPath))
     try owner.acting {
       descriptor = open(temporaryPath, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
@@ -52,6 +48,15 @@ final class NewFile {
       // The umask may have removed even the owner's rights.
       guard fchmod(descriptor, mode ?? owner.mode) == 0 else { throw StorageError(errno: errno, path: path) }
     }
+  }
+
+  /// A temporary path that no other file has, beside the file `name`.
+  static func temporaryPath(for name: String, in folder: String) throws -> String {
+    let tag = try RandomSource.bytes(count: 8).map { byte in
+      let digits = String(byte, radix: 16)
+      return digits.count == 1 ? "0" + digits : digits
+    }.joined()
+    return "\(folder)/.\(name).\(tag).tmp"
   }
 
   /// The name of the file that a killed program was making under the temporary name `name`; nil for any other name.

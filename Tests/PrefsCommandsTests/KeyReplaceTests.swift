@@ -61,7 +61,7 @@ struct KeyReplaceTests {
     #expect(run.message.contains(former))
     #expect(try tool.contents(former) == before)
     #expect(try get("-d", copy, "--key-file", former) == 0)
-    #expect(!tool.exists(tool.keyFile + "-new"))
+    #expect(!tool.exists(tool.keyFile + "-replacement"))
     // And again.
     #expect(try replace().code == 0)
     #expect(tool.exists(tool.keyFile + "-replaced-2"))
@@ -82,7 +82,7 @@ struct KeyReplaceTests {
     #expect(try tool.run("key", "replace", "Ada", "--no-input").code == 6, "a passphrase is asked for")
     #expect(try replace("--new-key-file", leaked).code == 11, "the leaked key again")
     #expect(try [tool.store, tool.keyFile].map(tool.contents) == files)
-    #expect(!tool.exists(tool.keyFile + "-new") && !tool.exists(tool.keyFile + "-replaced-1"))
+    #expect(!tool.exists(tool.keyFile + "-replacement") && !tool.exists(tool.keyFile + "-replaced-1"))
     #expect(try tool.slots().count == 2)
   }
 
@@ -125,12 +125,12 @@ struct KeyReplaceTests {
 
   @Test("that was interrupted leaves a store that opens with the key file, and is finished by running it again")
   func interrupted() throws {
-    let new = tool.keyFile + "-new"
+    let new = tool.keyFile + "-replacement"
     // After each of its steps: the new file; its slot; the old file's second name; the new file in its place.
     let steps: [() throws -> Void] = [
       { try KeyFile.create(at: new) }, { try tool.succeed("key", "add", "--new-key-file", new, "--label", "host") },
       { try #require(link(tool.keyFile, tool.keyFile + "-replaced-1") == 0) },
-      { try #require(rename(new, tool.keyFile) == 0) },
+      { try #require(unlink(tool.keyFile) == 0 && link(new, tool.keyFile) == 0) },
     ]
     for count in 1...steps.count {
       for step in steps.prefix(count) {
@@ -168,7 +168,7 @@ struct KeyReplaceTests {
     #expect(try tool.succeed("doctor").contains("No problems found."))
   }
 
-  @Test("that failed after the root key was replaced says so, and is completed by the same command, not repeated")
+  @Test("that failed after the root key was replaced says so, and what completes it")
   func unfinished() throws {
     // A reader of an earlier state keeps the old keys in use.
     let database = try Database.open(at: tool.store, key: .keyFile(leaked))
@@ -179,7 +179,7 @@ struct KeyReplaceTests {
     #expect(run.code == 10, "\(run.message)")
     for part in [
       "slot 2 (key file \"host\") is added", "\(tool.keyFile) is the new one", tool.keyFile + "-replaced-1",
-      "slot 0 (key file \"host\") is locked out", "the same command",
+      "slot 0 (key file \"host\") is locked out", "To finish it, run: prefs rotate",
     ] {
       #expect(run.message.contains(part), "\(part): \(run.message)")
     }
@@ -187,15 +187,83 @@ struct KeyReplaceTests {
     // Its key opens nothing any more.
     _ = try? connection.endLongLivedReadTransaction()
     try? database.close()
-    let key = try tool.contents(tool.keyFile)
-    let again = try replace()
-    #expect(again.code == 0 && again.message.contains("completed the replacement"), "\(again.message)")
-    #expect(try tool.contents(tool.keyFile) == key && !tool.exists(tool.keyFile + "-new"))
+    try tool.succeed("rotate")
     try expectLockedOut()
-    // From now on it is a new one.
+    // From now on it is a new one, whatever was left of the other.
+    let key = try tool.contents(tool.keyFile)
+    #expect(tool.exists(tool.keyFile + "-replacement"))
     #expect(try replace().code == 0)
     #expect(try tool.contents(tool.keyFile) != key)
     try expectLockedOut()
+  }
+
+  // MARK: What files and slots with its names say
+
+  @Test("locks out the key that opened the store, whatever was left, or named so, beside its file")
+  func othersFiles() throws {
+    try tool.succeed("key", "remove", "Ada", "-f")
+    let new = tool.keyFile + "-replacement"
+    let known = tool.path("known")
+    let cases: [() throws -> Void] = [
+      // A run that was killed in its last step, long ago.
+      { try #require(link(tool.keyFile, new) == 0) },
+      // A key that somebody knows.
+      {
+        try KeyFile.create(at: new)
+        try FileManager.default.copyItem(atPath: new, toPath: known)
+      },
+      {
+        try tool.succeed("key", "add", "--new-key-file", new, "--label", "dummy")
+        try FileManager.default.copyItem(atPath: new, toPath: known)
+      },
+      // With the second name, the slot of a former key is one that an interrupted run was to lock out.
+      {
+        try tool.succeed("key", "add", "--new-key-file", tool.keyFile + "-replaced-5", "--label", "dummy")
+        try #require(link(tool.keyFile, new) == 0)
+      },
+    ]
+    for (index, prepare) in cases.enumerated() {
+      unlink(leaked)
+      unlink(known)
+      try FileManager.default.copyItem(atPath: tool.keyFile, toPath: leaked)
+      try prepare()
+      let run = try tool.run("key", "replace")
+      #expect(run.code == 0, "\(index): \(run.message)")
+      #expect(run.message.contains("dummy") == (index > 1), "\(index): \(run.message)")
+      for key in [leaked, known] where tool.exists(key) { #expect(try get("--key-file", key) == 5, "\(index)") }
+      #expect(try get() == 0, "\(index)")
+      #expect(try tool.slots().count == 1 && !tool.exists(new))
+    }
+  }
+
+  @Test("leaves the slot of a former key that is in use, and is asked for it")
+  func formerKeyInUse() throws {
+    try tool.succeed("key", "remove", "Ada", "-f")
+    try tool.succeed("key", "replace")
+    let former = tool.keyFile + "-replaced-1"
+    try tool.succeed("key", "add", "--new-key-file", former, "--label", "legacy")
+    unlink(leaked)
+    try FileManager.default.copyItem(atPath: tool.keyFile, toPath: leaked)
+    #expect(try tool.run(["key", "replace", "--no-input"], input: "".utf8).code == 11)
+    try tool.succeed("key", "replace", "--keep-key-file", former)
+    #expect(try get("--key-file", leaked) == 5)
+    #expect(try get() == 0 && get("--key-file", former) == 0)
+  }
+
+  @Test("is refused where the key file opens the vault, or the store, too")
+  func sharedKeyFile() throws {
+    try tool.succeed("key", "remove", "Ada", "-f")
+    try tool.succeed("seal", "tokens", "--vault-key-file", tool.keyFile)
+    let files = try [tool.store, tool.keyFile].map(tool.contents)
+    for (option, other) in [([], "of the vault"), (["--vault", "--vault-key-file", tool.keyFile], "of the store")] {
+      let run = try tool.run(["key", "replace"] + option, input: "".utf8)
+      #expect(run.code == 11 && run.message.contains(other) && run.message.contains("othing was changed"), "\(run.message)")
+    }
+    #expect(try [tool.store, tool.keyFile].map(tool.contents) == files)
+    let own = tool.path("vault-key")
+    try tool.succeed("key", "replace", "--vault", "--vault-key-file", tool.keyFile, "--new-key-file", own)
+    try tool.succeed("key", "replace")
+    #expect(try get("--key-file", leaked) == 5)
   }
 
   @Test("begins nothing in a damaged store, nor do rotate and seal: no file is made, and no slot")
@@ -215,7 +283,7 @@ struct KeyReplaceTests {
       #expect(run.message.contains("Nothing was changed"))
     }
     #expect(try tool.contents(tool.store) == bytes && tool.contents(tool.keyFile) == key)
-    #expect(!tool.exists(tool.keyFile + "-new") && !tool.exists(tool.keyFile + "-replaced-1"))
+    #expect(!tool.exists(tool.keyFile + "-replacement") && !tool.exists(tool.keyFile + "-replaced-1"))
   }
 
   @Test("of another user's key file is refused before anything is made", .enabled(if: geteuid() == 0))
@@ -226,16 +294,16 @@ struct KeyReplaceTests {
     #expect(run.code == 15 && run.message.contains("belongs to user 12345"), "\(run.message)")
     #expect(run.message.contains("Nothing was changed"))
     #expect(try [tool.store, tool.keyFile].map(tool.contents) == before)
-    #expect(!tool.exists(tool.keyFile + "-new") && !tool.exists(tool.keyFile + "-replaced-1"))
+    #expect(!tool.exists(tool.keyFile + "-replacement") && !tool.exists(tool.keyFile + "-replaced-1"))
   }
 
   @Test("names what is in the place of the new key file and is none")
   func obstacle() throws {
-    try tool.write(".config/prefs/key-new", "no key".utf8)
+    try tool.write(".config/prefs/key-replacement", "no key".utf8)
     let run = try replace()
-    #expect(run.code == 9 && run.message.contains("key-new is in the way"), "\(run.message)")
+    #expect(run.code == 9 && run.message.contains("key-replacement is in the way"), "\(run.message)")
     #expect(try tool.slots().count == 2)
-    unlink(tool.keyFile + "-new")
+    unlink(tool.keyFile + "-replacement")
     #expect(try replace().code == 0)
     try expectLockedOut()
   }
@@ -244,7 +312,7 @@ struct KeyReplaceTests {
   func leftovers() throws {
     let folder = URL(fileURLWithPath: tool.keyFile).deletingLastPathComponent().path
     let linked = folder + "/.key.0123456789abcdef.tmp"
-    let (alone, fresh) = (folder + "/.key-new.00112233445566aa.tmp", folder + "/.key-new.00112233445566bb.tmp")
+    let (alone, fresh) = (folder + "/.key-replacement.00112233445566aa.tmp", folder + "/.key-replacement.00112233445566bb.tmp")
     let others = [folder + "/.key.012.tmp", folder + "/.other.0123456789abcdef.tmp"]
     for isDoctor in [true, false] {
       try #require(link(tool.keyFile, linked) == 0)

@@ -175,9 +175,4 @@ extension Vault {
 
   /// Checks whether `rotate(newKeyFor:droppingSlots:progress:)` can rewrite the whole store, as its last step does.
   package func checkRewritable() throws { try database.checkRewritable() }
-
-  /// Completes a rotation whose last step has failed, after the new key is in force.
-  package func finishRotation() throws {
-    try database.clearTraces(after: "The vault has a new key", next: "Compact the store to clear them.")
-  }
 }

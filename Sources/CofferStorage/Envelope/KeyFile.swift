@@ -5,7 +5,8 @@ import CofferCrypto
 /// A line of text survives copy and paste, mail and configuration management, where raw bytes often don't; 32 raw bytes
 /// are read too.
 public enum KeyFile {
-  private static let prefix = Array("coffer-key-1:".utf8)
+  /// What each begins with, except those of raw bytes.
+  package static let prefix = Array("coffer-key-1:".utf8)
   private static let keyByteCount = 32
   /// Far more than any key file holds; keeps a huge file from being read into locked memory by mistake.
   private static let maximumByteCount = 1024
@@ -90,28 +91,19 @@ public enum KeyFile {
   /// - Throws: As `checkReplacement(of:by:)`.
   package static func replace(at path: String, by new: String) throws -> String {
     try FileOwner(ofNewFileAt: path).acting {
-      if isSame(path, new), let former = replaced(at: path).last { return former }
       let former = try keepAside(path, status(of: path, replacedBy: new))
-      guard rename(new, path) == 0 else { throw StorageError(errno: errno, path: path) }
-      // Without it, the next steps are done anyway.
-      _ = noteReplacement(of: path, by: new)
+      let moved = try NewFile.temporaryPath(
+        for: FilePath.lastComponent(of: path), in: FilePath.folder(above: path))
+      guard link(new, moved) == 0, rename(moved, path) == 0 else { throw StorageError(errno: errno, path: path) }
       try FilePath.syncFolder(above: path)
       return former
     }
   }
 
-  /// Makes `new` another name of the key file that was put at `path`, which tells that what this is a step of is not
-  /// completed.
-  ///
-  /// - Returns: Whether it is one.
-  package static func noteReplacement(of path: String, by new: String) -> Bool {
-    isSame(path, new) || (try? FileOwner(ofNewFileAt: path).acting { link(path, new) }) == 0
-  }
-
   /// The files that killed programs left while they made the key file at `path`, or one to replace it: each holds a key.
   package static func leftovers(besides path: String) -> [String] {
     let name = FilePath.lastComponent(of: path)
-    return FilePath.temporary(besides: path) { $0 == Array(name.utf8) || $0 == Array("\(name)-new".utf8) }
+    return FilePath.temporary(besides: path) { $0 == Array(name.utf8) || $0 == Array((name + replacementMark).utf8) }
   }
 
   /// Removes what killed programs left beside the key file at `path`, except what a program may be writing at this moment.
@@ -141,6 +133,9 @@ public enum KeyFile {
   }
 
   private static let replacedMark = "-replaced-"
+
+  /// What follows a key file's name in that of the one which is to replace it.
+  package static let replacementMark = "-replacement"
 
   /// The key files that `replace` has kept beside the one at `path`.
   package static func replaced(at path: String) -> [String] { FilePath.numbered(path + replacedMark) }

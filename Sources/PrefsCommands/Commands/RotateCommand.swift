@@ -60,7 +60,7 @@ struct RotateCommand: ParsableCommand {
         let slots = try database.slots()
         try ProgressBar.during("re-encrypting", common) { try database.rotate(progress: $0) }
         try report(session, before: slots, after: slots)
-        common.note(try OpenSlots(holder: database, key: nil, areOfVault: false).openers())
+        common.note(try OpenSlots(holder: database, key: nil, areOfVault: false, other: database.vault).openers())
         session.noteCopies()
       }
     }

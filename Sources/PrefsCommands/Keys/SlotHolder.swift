@@ -14,8 +14,6 @@ protocol SlotHolder {
   func checkReplacement(openedBy keys: [KeySource], dropping: Set<Int>) throws
   /// Checks whether the whole store can be rewritten, which `replaceKey` ends with.
   func checkRewritable() throws
-  /// Completes a `replaceKey` that failed after the new key was in force.
-  func finishReplacement(progress: (Double) -> Void) throws
   /// Replaces the key behind the slots that `keys` open; all others are dropped.
   func replaceKey(openedBy keys: [KeySource], dropping: Set<Int>, progress: (Double) -> Void) throws
 }
@@ -28,8 +26,6 @@ extension Database: SlotHolder {
   func replaceKey(openedBy keys: [KeySource], dropping: Set<Int>, progress: (Double) -> Void) throws {
     try rotate(newRootKeyFor: keys, droppingSlots: dropping, progress: progress)
   }
-
-  func finishReplacement(progress: (Double) -> Void) throws { try rotate(progress: progress) }
 }
 
 extension Vault: SlotHolder {
@@ -40,8 +36,6 @@ extension Vault: SlotHolder {
   func replaceKey(openedBy keys: [KeySource], dropping: Set<Int>, progress: (Double) -> Void) throws {
     try rotate(newKeyFor: keys, droppingSlots: dropping, progress: progress)
   }
-
-  func finishReplacement(progress: (Double) -> Void) throws { try finishRotation() }
 }
 
 /// The slots that a command works on, and the key that opened them.
@@ -50,6 +44,17 @@ struct OpenSlots {
   /// The key that opened them; nil for a vault that was already unlocked.
   let key: KeySource?
   let areOfVault: Bool
+  /// The vault for the slots of a store, and the store for those of its vault.
+  let other: any SlotHolder
+
+  /// The slot of the vault, for a store, or of the store, for its vault, that `key` opens.
+  func otherSlot(openedBy key: KeySource) throws -> SlotInfo? {
+    do {
+      return try other.slot(openedBy: key)
+    } catch CofferError.vaultNotFound {
+      return nil
+    }
+  }
 
   /// What removing or changing a slot does not protect against.
   var warning: String {
@@ -86,10 +91,10 @@ extension CommandSession {
   func withSlots<R>(_ options: SlotOptions, _ body: (OpenSlots) throws -> R) throws -> R {
     let (database, key) = try openWithKey()
     return try using(database) { database in
-      guard options.vault else { return try body(OpenSlots(holder: database, key: key, areOfVault: false)) }
+      guard options.vault else { return try body(OpenSlots(holder: database, key: key, areOfVault: false, other: database.vault)) }
       let vaultKey = try VaultAccess(vault: database.vault, session: self).unlock(
         with: options.vaultKey.source(self.options))
-      return try namingVault { try body(OpenSlots(holder: database.vault, key: vaultKey, areOfVault: true)) }
+      return try namingVault { try body(OpenSlots(holder: database.vault, key: vaultKey, areOfVault: true, other: database)) }
     }
   }
 }

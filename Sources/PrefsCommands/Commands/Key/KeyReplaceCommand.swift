@@ -36,23 +36,24 @@ struct KeyReplaceCommand: ParsableCommand {
     let session = try CommandSession(common)
     try session.withSlots(whose) { slots in
       let all = try slots.holder.slots()
-      let leaked: LeakedKey
-      switch try LeakedKey.find(slots, named: slot, of: all) {
-      case .finished(let keyFile): return try finish(keyFile, slots, session)
-      case .found(let key): leaked = key
-      }
-      let key = try replacementKey(for: leaked, slots, session)
-      try key.check()
-      // An interrupted run may have added its slot.
-      let known = try key.existing.flatMap { try slots.holder.slot(openedBy: $0) == nil ? nil : $0 }
-      let replacement = KeyReplacement(
-        slots: slots, keys: try keep.sources() + [known].compactMap(\.self),
-        dropped: try keep.droppedSlots(in: all).union([leaked.slot.id]), options: common.ofSession)
+      let opened = try slots.key.flatMap(slots.holder.slot(openedBy:))
+      let leaked = try slot.map { try SlotReference.slot($0, in: all) } ?? opened
+      guard let leaked else { throw Failure(.usage, "say which slot: \(SlotText.list(all)).") }
+      let key = try replacementKey(for: leaked, isOpened: leaked.id == opened?.id, slots, session)
+      try key.check(slots)
+      let left = try key.slotsOfInterruptedRun(slots.holder).filter { $0.id != opened?.id && $0.id != leaked.id }
+      var replacement = KeyReplacement(
+        slots: slots, keys: try keep.sources(),
+        dropped: try keep.droppedSlots(in: all).union(([leaked] + left).map(\.id)), options: common.ofSession)
       // Before anything is made or changed.
       let staysAny = all.contains { !replacement.dropped.contains($0.id) }
       let sources = staysAny ? try replacement.sources() : []
-      let opened = try slots.key.flatMap(slots.holder.slot(openedBy:))
       try slots.holder.checkRewritable()
+      // The file that tells of them is about to go, and the new slot may get the number of one.
+      for slot in left {
+        try slots.holder.removeSlot(slot.id)
+        replacement.dropped.remove(slot.id)
+      }
       let added = try add(key, for: leaked, to: slots)
       var former: String?
       do {
@@ -61,16 +62,23 @@ struct KeyReplaceCommand: ParsableCommand {
       } catch {
         throw interrupted(error, slots, leaked, added, key, former)
       }
+      let interrupted = left.map { "\(SlotText.describe($0)), which an interrupted run has left, is locked out, too. " }
       common.note(
-        "\(SlotText.describe(leaked.slot)) is locked out; \(SlotText.describe(added)) has taken its place. Anyone who had "
-          + "the old key can still read copies made before.")
+        "\(SlotText.describe(leaked)) is locked out; \(SlotText.describe(added)) has taken its place. "
+          + interrupted.joined() + "Anyone who had the old key can still read copies made before.")
       if let former {
-        common.note("the old key file is kept as \(former), for copies made before. Remove it if you do not need it.")
+        common.note(
+          "the old key file is kept as \(former), for copies made before. If you need none of them, and it opens nothing else, "
+            + "remove it.")
       }
-      if let note = slots.noteOfPlace(of: leaked.slot, openedBy: opened, newKeyFile: new.newKeyFile) {
+      if let note = slots.noteOfPlace(of: leaked, openedBy: opened, newKeyFile: new.newKeyFile) {
         common.note(note)
       }
-      try complete(key, slots, session)
+      for file in key.complete() {
+        common.note("removed \(file), which a killed program had left, and which holds a key.")
+      }
+      common.note(try slots.openers())
+      session.noteCopies()
     }
     // `prefs unlock` kept the old key.
     if whose.vault {
@@ -78,123 +86,56 @@ struct KeyReplaceCommand: ParsableCommand {
     }
   }
 
-  /// Completes a run that was interrupted after it had locked out the leaked key.
-  private func finish(_ keyFile: String, _ slots: OpenSlots, _ session: CommandSession) throws {
-    try ProgressBar.during("re-encrypting", common.ofSession) { try slots.holder.finishReplacement(progress: $0) }
-    common.note(
-      "completed the replacement that was interrupted: \(keyFile) has the new key, and the one from before opens "
-        + "\(slots.areOfVault ? "the vault" : "the store") no more. To replace the new one, too, run this again.")
-    try complete(ReplacementKey(inPlaceOf: keyFile), slots, session)
-  }
-
-  private func complete(_ key: ReplacementKey, _ slots: OpenSlots, _ session: CommandSession) throws {
-    for file in key.complete() {
-      common.note("removed \(file), which a killed program had left, and which holds a key.")
-    }
-    common.note(try slots.openers())
-    session.noteCopies()
-  }
-
   /// The error of a run that failed after the new slot was added: what is in force, and how to go on.
   private func interrupted(
-    _ error: any Error, _ slots: OpenSlots, _ leaked: LeakedKey, _ added: SlotInfo, _ key: ReplacementKey,
+    _ error: any Error, _ slots: OpenSlots, _ leaked: SlotInfo, _ added: SlotInfo, _ key: ReplacementKey,
     _ former: String?
   ) -> any Error {
     guard let error = error as? CofferError else { return error }
     var done = "\(SlotText.describe(added)) is added."
     if let former { done += " The key file \(key.path ?? "") is the new one, and the old one is kept as \(former)." }
     // The new key behind the slots may be in force, whatever failed afterwards.
-    let isLockedOut = (try? slots.holder.slots())?.allSatisfy { $0.id != leaked.slot.id } ?? false
-    done += " \(SlotText.describe(leaked.slot)) is \(isLockedOut ? "locked out" : "not locked out yet")."
-    let isInPlace = former != nil || !isLockedOut
+    let isLockedOut = (try? slots.holder.slots())?.allSatisfy { $0.id != leaked.id } ?? false
+    done += " \(SlotText.describe(leaked)) is \(isLockedOut ? "locked out" : "not locked out yet")."
     let next =
-      isInPlace
-      ? "Run the same command again to go on."
-      : "To finish it, run: \(CommandHint.text(slots.areOfVault ? "compact" : "rotate"))."
+      isLockedOut
+      ? "To finish it, run: \(CommandHint.text(slots.areOfVault ? "compact" : "rotate"))."
+      : "Run the same command again to go on."
     if case .unfinished(let more, _, let cause) = error {
       return CofferError.unfinished(done: "\(done) \(more)", next: next, cause: cause)
     }
     return CofferError.unfinished(done: done, next: next, cause: error)
   }
 
+  /// - Parameter isOpened: Whether the leaked key has opened the slots, so that its file, if it has one, is known.
   private func replacementKey(
-    for leaked: LeakedKey, _ slots: OpenSlots, _ session: CommandSession
+    for leaked: SlotInfo, isOpened: Bool, _ slots: OpenSlots, _ session: CommandSession
   ) throws -> ReplacementKey {
-    if !new.isEmpty || leaked.slot.kind == .passphrase { return ReplacementKey(try new.source(session.lookup)) }
-    if leaked.isReplacedInPlace, let path = leaked.keyFile, let key = slots.key {
-      return KeyFile.noteReplacement(of: path, by: ReplacementKey.newFile(for: path))
-        ? ReplacementKey(inPlaceOf: path) : ReplacementKey(key)
+    if !new.isEmpty || leaked.kind == .passphrase { return ReplacementKey(try new.source(session.lookup)) }
+    if isOpened, case .keyFile(let named)? = slots.key, let path = KeyFile.regularFile(at: named) {
+      return ReplacementKey(inPlaceOf: path)
     }
-    guard let path = leaked.keyFile else {
-      throw Failure(
-        .usage,
-        "\(SlotText.describe(leaked.slot)) has no key file here that can be replaced. Say what opens it from now on: "
-          + "--new-key-file, --passphrase, --key-command or --credential.")
-    }
-    return ReplacementKey(inPlaceOf: path)
+    throw Failure(
+      .usage,
+      "\(SlotText.describe(leaked)) has no key file here that can be replaced. Say what opens it from now on: "
+        + "--new-key-file, --passphrase, --key-command or --credential.")
   }
 
-  /// Adds a slot for the new key, unless an interrupted run has done so.
-  private func add(_ key: ReplacementKey, for leaked: LeakedKey, to slots: OpenSlots) throws -> SlotInfo {
-    let isMadeHere = try key.make()
+  /// Adds a slot for the new key, unless an interrupted run has done so for the same one.
+  private func add(_ key: ReplacementKey, for leaked: SlotInfo, to slots: OpenSlots) throws -> SlotInfo {
+    try key.make()
     do {
       try key.checkMade()
       return try slots.holder.addSlot(
-        key.existing ?? key.source, label: new.label.map(CommandArguments.value) ?? leaked.slot.label,
+        key.made ?? key.source, label: new.label.map(CommandArguments.value) ?? leaked.label,
         stretching: new.stretching.hash())
-    } catch CofferError.secretInUse(let id) where id != leaked.slot.id {
+    } catch CofferError.secretInUse(let id) where id != leaked.id {
       guard let slot = try slots.holder.slots().first(where: { $0.id == id }) else { throw CofferError.busy }
       return slot
     } catch {
-      if isMadeHere { key.discard() }
+      key.discard()
       throw error
     }
-  }
-}
-
-/// The key to lock out.
-private struct LeakedKey {
-  let slot: SlotInfo
-  /// The key file that opens the slot, if it opened the store.
-  var keyFile: String?
-  /// Whether an interrupted run has already put the new key into the place of this one, and it opened the store.
-  var isReplacedInPlace = false
-
-  enum Finding {
-    case found(LeakedKey)
-    /// An interrupted run has locked it out, and put the new key into its place, which is this file.
-    case finished(keyFile: String)
-  }
-
-  /// - Parameter named: The slot's number or label; nil for the key that opened the store.
-  static func find(_ slots: OpenSlots, named: String?, of all: [SlotInfo]) throws -> Finding {
-    let opened = try slots.key.flatMap(slots.holder.slot(openedBy:))
-    var path: String?
-    if case .keyFile(let named)? = slots.key { path = KeyFile.regularFile(at: named) }
-    let replaced = try path.map(KeyFile.replaced(at:))?.compactMap { file -> SlotInfo? in
-      // Any file may have such a name.
-      guard let key = try? KeyFile.read(at: file) else { return nil }
-      return try slots.holder.slot(openedBy: .key(key))
-    }
-    let interrupted = replaced?.first { $0.id != opened?.id }
-    if let path, interrupted == nil, KeyFile.isSame(path, ReplacementKey.newFile(for: path)) {
-      // What the interrupted run was to lock out has no slot any more.
-      if named.map({ (try? SlotReference.slot($0, in: all)) == nil }) ?? true { return .finished(keyFile: path) }
-      KeyFile.discard(at: ReplacementKey.newFile(for: path))
-    }
-    let slot: SlotInfo
-    if let named {
-      slot = try SlotReference.slot(named, in: all)
-    } else if let found = interrupted ?? opened {
-      slot = found
-    } else {
-      throw Failure(.usage, "say which slot: \(SlotText.list(all)).")
-    }
-    let isReplacedInPlace = slot.id == interrupted?.id
-    return .found(
-      LeakedKey(
-        slot: slot, keyFile: slot.id == opened?.id || isReplacedInPlace ? path : nil,
-        isReplacedInPlace: isReplacedInPlace))
   }
 }
 
@@ -219,15 +160,21 @@ private struct ReplacementKey {
   }
 
   /// Where the new key file is made; afterwards it is another name of that in its place, until everything is completed.
-  static func newFile(for path: String) -> String { path + "-new" }
+  static func newFile(for path: String) -> String { path + KeyFile.replacementMark }
 
   /// The key of the new file, if it is there, also once it was renamed.
-  var existing: KeySource? {
-    files.flatMap { try? KeyFile.read(at: $0.new) }.map(KeySource.key)
+  var made: KeySource? {
+    files.flatMap { Self.key(in: $0.new) }.map(KeySource.key)
   }
 
-  /// Checks, before anything is made, that the new file can be put into its place.
-  func check() throws {
+  /// Any file may have the names of key files, and a pipe would keep its reader waiting.
+  private static func key(in file: String) -> SecretBytes? {
+    KeyFile.regularFile(at: file).flatMap { try? KeyFile.read(at: $0) }
+  }
+
+  /// Checks, before anything is made, that a new file can be made and put into its place, and that the old one opens nothing else
+  /// in the store.
+  func check(_ slots: OpenSlots) throws {
     guard let files else { return }
     do {
       try KeyFile.checkPlace(of: files.path)
@@ -237,27 +184,43 @@ private struct ReplacementKey {
         "the key file \(path) belongs to user \(user), and only that user, or root, can put another one in its place. "
           + "Nothing was changed.")
     }
+    if KeyFile.exists(at: files.new), made == nil { throw obstacle(files.new) }
+    guard let slot = try slots.otherSlot(openedBy: .keyFile(files.path)) else { return }
+    let (this, other) = slots.areOfVault ? ("vault", "store") : ("store", "vault")
+    throw Failure(
+      .refused,
+      "\(files.path) opens \(SlotText.describe(slot)) of the \(other), too, which would be left without it. Give the \(this) a key "
+        + "file of its own: \(CommandHint.text("key replace\(slots.areOfVault ? " --vault" : "") --new-key-file FILE")). "
+        + "Nothing was changed.")
   }
 
-  /// Makes the new file, unless an interrupted run has left it.
-  ///
-  /// - Returns: Whether it was made here.
-  func make() throws -> Bool {
-    try files.map { try KeyFile.create(at: $0.new, group: KeyFile.group(at: $0.path)) } ?? false
+  /// The slots that an interrupted run was to lock out after it had put its key into place, or that it added for a key which it
+  /// did not.
+  func slotsOfInterruptedRun(_ holder: any SlotHolder) throws -> [SlotInfo] {
+    guard let files, KeyFile.exists(at: files.new) else { return [] }
+    let keys = KeyFile.isSame(files.path, files.new) ? KeyFile.replaced(at: files.path) : [files.new]
+    return try keys.compactMap(Self.key).compactMap { try holder.slot(openedBy: .key($0)) }
   }
 
-  /// Checks that the new file is one that can be put into its place; an interrupted run of another user may have left it.
-  func checkMade() throws {
+  /// Makes the new file, in the place of one that an interrupted run has left: its key may be known to others.
+  func make() throws {
     guard let files else { return }
-    guard existing != nil else {
-      let owner = KeyFile.owner(at: files.new).map { " of user \($0)" } ?? ""
-      throw Failure(
-        .conflict,
-        "\(files.new) is in the way: no key can be read from it. If an interrupted run\(owner) has left it, that user can "
-          + "complete it, or remove the file, and the slot that it opens, if there is one: \(CommandHint.text("key list")). "
-          + "Nothing was changed.")
-    }
-    try KeyFile.check(files.new, inPlaceOf: files.path)
+    KeyFile.discard(at: files.new)
+    guard try KeyFile.create(at: files.new, group: KeyFile.group(at: files.path)) else { throw obstacle(files.new) }
+  }
+
+  private func obstacle(_ file: String) -> Failure {
+    let owner = KeyFile.owner(at: file).map { " of user \($0)" } ?? ""
+    return Failure(
+      .conflict,
+      "\(file) is in the way: no key can be read from it, or it cannot be removed. If an interrupted run\(owner) has left it, that "
+        + "user can complete it, or remove the file, and the slot that it opens, if there is one: "
+        + "\(CommandHint.text("key list")). Nothing was changed.")
+  }
+
+  /// Checks that the new file is one that can be put into its place.
+  func checkMade() throws {
+    if let files { try KeyFile.check(files.new, inPlaceOf: files.path) }
   }
 
   /// Puts a new key file into the place of the old one.
