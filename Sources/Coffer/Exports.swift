@@ -74,13 +74,16 @@ extension KeyFile {
   ) -> String? {
     guard let problem = FilePermissions.problemOfOwnRegularFile(at: path) else { return nil }
     let owner = store().flatMap(FileOwner.init(ofStoreAt:))
-    guard isOfGroup || owner?.isShared ?? false else { return "\(problem) Run: chmod 600 \(path)" }
+    // Where the path is a link, these commands change what it leads to: say what that is.
+    let file = regularFile(at: path) ?? path
+    guard isOfGroup || owner?.isShared ?? false else { return "\(problem) Run: chmod 600 \(file)" }
     let isOpenToAll = FilePermissions.isOpenToAll(path)
     guard isOpenToAll || !isOfGroup && FilePermissions.problemOfOwnRegularFile(at: path, of: owner) != nil else {
       return nil
     }
     // A group other than the store's has no use for it.
-    return isOpenToAll ? "\(problem) Run: chmod o-rwx \(path)" : "\(problem) Run: chgrp \(owner?.group ?? 0) \(path)"
+    let group = SystemName.group(owner?.group ?? 0)
+    return isOpenToAll ? "\(problem) Run: chmod o-rwx \(file)" : "\(problem) Run: chgrp \(group) \(file)"
   }
 
   /// What lets others read the key file, or replace it, in sentences.

@@ -136,4 +136,35 @@ struct ImportExportTests {
     }
     #expect(try tool.succeed("get", "a/k") == "1\n")
   }
+
+  // MARK: What is there
+
+  @Test(
+    "An import keeps a secret one, whatever the format, and what is no text takes its place only with --force",
+    arguments: [("json", #"{"pw":"new"}"#), ("yaml", "pw: new"), ("toml", #"pw = "new""#), ("env", "PW=new")])
+  func secretStaysSecret(format: String, text: String) throws {
+    let tool = try Tool()
+    try tool.succeed("set", "w/pw", "--secret", "-", input: "old")
+    try tool.succeed("import", "-", "-c", "w", "--format", format, input: text)
+    #expect(try tool.succeed("type", "w/pw") == "secret\n")
+    #expect(try tool.succeed("get", "w/pw") == "new\n")
+    #expect(try !tool.succeed("list", "w", "--values").contains("new"))
+    guard format == "json" else { return }
+    let run = try tool.run("import", "-", "-c", "w", "--format", format, input: #"{"pw":1}"#)
+    #expect(run.code == 8 && run.message.contains("\"pw\": int is no secret"), "\(run.message)")
+    #expect(try tool.succeed("get", "w/pw") == "new\n")
+    try tool.succeed("import", "-", "-c", "w", "--format", format, "--force", input: #"{"pw":1}"#)
+    #expect(try tool.succeed("type", "w/pw") == "int\n")
+  }
+
+  @Test("An empty file replaces nothing: the program that was to write it may have failed", arguments: ["env", "yaml", "toml"])
+  func emptyReplacement(format: String) throws {
+    let tool = try Tool()
+    try tool.succeed("set", "w/a", "1")
+    for text in ["", "\n \r\n"] {
+      let run = try tool.run("import", "-", "-c", "w", "--format", format, "--replace", input: text)
+      #expect(run.code == 8 && run.message.contains("is empty"), "\(run.message)")
+    }
+    #expect(try tool.succeed("list", "w") == "a\n")
+  }
 }

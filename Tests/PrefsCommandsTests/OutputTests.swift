@@ -189,4 +189,46 @@ struct OutputTests {
     try tool.succeed("set", "x", "1", environment: ["XDG_DATA_HOME": "relative", "XDG_CONFIG_HOME": "relative"])
     #expect(tool.exists(tool.store) && tool.exists(tool.keyFile))
   }
+
+  // MARK: Files
+
+  @Test("in a file never replaces a store, a part of one, or a key file, whatever its name")
+  func keyFilesAndStores() throws {
+    let tool = try Tool()
+    try tool.succeed("set", "w/v", "0")
+    try tool.succeed("backup", tool.path("backup.coffer"))
+    let (vault, raw) = (tool.path("vault-key"), tool.path("raw"))
+    try tool.succeed("seal", "t", "--vault-key-file", vault)
+    try tool.succeed("set", "t/x", "-", "--vault-key-file", vault, input: "s")
+    try tool.write("raw", (0..<32).map { UInt8($0) })
+    try tool.succeed("key", "add", "--new-key-file", raw)
+    try tool.write("template", "{{prefs:w/v}}".utf8)
+    try Data([1]).write(to: URL(fileURLWithPath: tool.path("backup.coffer-wal")))
+    symlink(tool.keyFile, tool.path("link"))
+    let files = [
+      tool.keyFile, tool.path("link"), vault, raw, tool.store, tool.path("backup.coffer"), tool.path("backup.coffer-wal"),
+    ]
+    let before = try files.map(tool.contents)
+    for file in files {
+      for command in [["get", "w/v"], ["export", "--format", "json"], ["inject", tool.path("template")]] {
+        let run = try tool.run(
+          command + ["-o", file, "--vault-key-file", vault], input: "".utf8,
+          environment: file == raw ? ["PREFS_KEY_FILE": raw] : [:])
+        #expect(run.code == 2 && run.message.contains("nothing was written"), "\(command) \(file): \(run.message)")
+      }
+    }
+    #expect(try files.map(tool.contents) == before)
+    try tool.succeed("get", "w/v", "-o", tool.path("else"))
+    #expect(try tool.contents(tool.path("else")) == Array("0\n".utf8))
+  }
+
+  @Test("in /dev/stdout goes where the shell has redirected that, after what is there")
+  func standardOutputByName() throws {
+    let tool = try sample()
+    let script = "echo before; \"$0\" get app/theme -o /dev/stdout; \"$0\" get app/size -o /dev/fd/1; echo after"
+    let run = try tool.run(
+      ["-c", "{ \(script); } > \"$HOME/all\"", Tool.executable], input: "".utf8, program: "/bin/sh")
+    #expect(run.code == 0, "\(run.message)")
+    #expect(try tool.contents(tool.path("all")) == Array("before\ndark\n14\nafter\n".utf8))
+  }
 }

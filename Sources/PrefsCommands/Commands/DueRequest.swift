@@ -19,7 +19,8 @@ struct DueRequest: Request {
   /// - Throws: The exit code for overdue items.
   func run() throws {
     let items = try CommandSession(options).read { transaction in
-      try transaction.itemsDue(before: date)
+      if let collection { try KeyReference.requireItems(in: collection, transaction) }
+      return try transaction.itemsDue(before: date)
         .filter { item in collection.map { $0.utf8.elementsEqual(item.collection.utf8) } ?? true }
     }
     var output = StandardOutput(pager: pager)

@@ -104,6 +104,9 @@ struct EditCommand: ParsableCommand {
         try EditorProcess.run(on: file.path, signals)
         let contents = try file.contents()
         do {
+          if ImportedFile.isBlank(contents), !ImportedFile.isBlank(edit.bytes) {
+            throw Failure(.format, "the file is empty, which would remove every key. Nothing was changed.")
+          }
           let settings = try ImportedSettings(
             contents, format: format.text, named: name, collection: edit.collection
           ).settings

@@ -98,9 +98,7 @@ struct ExportCommand: ParsableCommand {
   mutating func run() throws {
     let collection = try common.collection(name)
     let session = try CommandSession(common, in: collection.map { [$0] } ?? [])
-    if let output, OutputFile.isPart(output, ofStore: session.path) {
-      throw Failure(.usage, "\(output) is the store itself; nothing was written.")
-    }
+    if let output { try session.requireReplaceable(output) }
     let count =
       try SettingsFormat(rawValue: chosenFormat.rawValue).map { try exportText($0, collection, session) }
       ?? exportDatabase(collection, session)

@@ -77,6 +77,12 @@ struct ImportCommand: ParsableCommand {
     }
     // Read before a store is created for it.
     var source = try ImportedFile(file, options, collection: collection?.name, noInput: common.noInput)
+    if source.isBlank, mode.ofImport == .replace {
+      throw Failure(
+        .format,
+        "\(file == "-" ? "standard input" : file) is empty, and --replace would remove everything. To do that, use: "
+          + "\(CommandHint.text("unset --all")). Nothing was changed.")
+    }
     if source.isDatabase, !common.collection.isEmpty {
       throw Failure(.usage, "A database has names of collections; omit -c. Nothing was changed.")
     }

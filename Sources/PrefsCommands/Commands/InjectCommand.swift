@@ -38,9 +38,7 @@ struct InjectCommand: ParsableCommand {
 
   mutating func run() throws {
     let session = try CommandSession(common)
-    if let output, OutputFile.isPart(output, ofStore: session.path) {
-      throw Failure(.usage, "\(output) is the store itself; nothing was written.")
-    }
+    if let output { try session.requireReplaceable(output) }
     let name = template == "-" ? "standard input" : template
     let template = try Template(
       template == "-" ? FileDescriptor.readAll(0, named: name) : FileDescriptor.readFile(template), named: name)

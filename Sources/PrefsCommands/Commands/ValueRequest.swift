@@ -14,9 +14,7 @@ struct ValueRequest: Request {
 
   func run() throws {
     let session = try CommandSession(options)
-    if let output, OutputFile.isPart(output, ofStore: session.path) {
-      throw Failure(.usage, "\(output) is the store itself; nothing was written.")
-    }
+    if let output { try session.requireReplaceable(output) }
     switch try session.valueInForce(of: reference, isNeeded: fallback == nil) {
     case .stored(let item)?:
       let origin = reference.place.origin(item.collection)

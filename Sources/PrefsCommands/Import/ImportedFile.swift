@@ -39,6 +39,8 @@ struct ImportedFileOptions: ParsableArguments {
 struct ImportedFile {
   private let path: String
   private let contents: Contents
+  /// Whether a text file has nothing but white space, as when the program that was to write it has failed.
+  private(set) var isBlank = false
 
   private enum Contents {
     case settings(ImportedSettings)
@@ -53,12 +55,16 @@ struct ImportedFile {
     let file = File(path: path, options: options)
     let (format, bytes) = try file.input()
     if let text = SettingsFormat(rawValue: format.rawValue) {
+      let bytes = try bytes ?? file.readBytes()
+      isBlank = Self.isBlank(bytes)
       contents = .settings(
-        try ImportedSettings(bytes ?? file.readBytes(), format: text, named: file.shownName, collection: collection))
+        try ImportedSettings(bytes, format: text, named: file.shownName, collection: collection))
     } else {
       contents = .database(try file.source(format, noInput: noInput))
     }
   }
+
+  static func isBlank(_ bytes: [UInt8]) -> Bool { bytes.allSatisfy { [0x20, 0x09, 0x0a, 0x0d].contains($0) } }
 
   /// Whether it is a database, which has collection names and metadata.
   var isDatabase: Bool {

@@ -3,8 +3,8 @@ import CofferMaintenance
 
 /// The settings of a file with the types that they have in a store.
 ///
-/// Text is read as its setting's declared type, as `prefs set` reads it. The values of `.env` files, which are all text,
-/// are also read as the type of the existing value.
+/// Text is read as its setting's declared type, as `prefs set` reads it, and as a secret in the place of one. The values of `.env`
+/// files, which are all text, are also read as any other type of the existing value.
 struct TypedSettings {
   private let file: ImportedSettings
   private let name: String
@@ -27,7 +27,7 @@ struct TypedSettings {
     for setting in try file.isText ? withKeysOfVariables(transaction) : file.settings {
       let reference = KeyReference(setting.key, collection: setting.collection)
       let declaration = try transaction.declaration(forKey: setting.key, inCollection: setting.collection)
-      let kind = file.isText && declaration == nil ? try reference.presentKind(transaction) : nil
+      let kind = declaration == nil && setting.value != nil ? try reference.presentKind(transaction) : nil
       var value = setting.value
       do {
         if let given = setting.value { value = try self.value(given, declaration, kind) }
@@ -41,7 +41,7 @@ struct TypedSettings {
     guard problems.isEmpty else {
       let rest = problems.count - Self.shownProblems
       let shown = problems.prefix(Self.shownProblems).joined(separator: "\n") + (rest > 0 ? "\nand \(rest) more." : "")
-      throw Failure(.format, "\(name): \(shown) Nothing was changed; --force imports the text as it is.")
+      throw Failure(.format, "\(name): \(shown) Nothing was changed; --force imports the values as they are.")
     }
     return typed
   }
@@ -83,9 +83,12 @@ struct TypedSettings {
 
   private func value(_ given: Value, _ declaration: Declaration?, _ kind: Value.Kind?) throws -> Value {
     if let declaration { return try value(given, declared: declaration.type) }
+    if kind == .secret, given.kind != .secret {
+      guard case .string(let text) = given else { throw Failure(.format, "\(given.kind.name) is no secret.") }
+      return try secret(text)
+    }
     guard file.isText, let kind, case .string(let text) = given else { return given }
-    return kind == .secret
-      ? try secret(text) : try ValueReader(type: ValueType(kind), encoding: .base64).value(Array(text.utf8))
+    return try ValueReader(type: ValueType(kind), encoding: .base64).value(Array(text.utf8))
   }
 
   private func value(_ given: Value, declared type: SettingType) throws -> Value {

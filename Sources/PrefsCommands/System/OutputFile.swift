@@ -15,7 +15,7 @@ enum OutputFile {
     ["", "-wal", "-shm"].contains { isSameFile(path, store + $0) }
   }
 
-  private static func isSameFile(_ left: String, _ right: String) -> Bool {
+  static func isSameFile(_ left: String, _ right: String) -> Bool {
     var first = stat()
     var second = stat()
     // By path: opening the store's files, even just to inspect them, would drop SQLite's locks on close.
@@ -23,10 +23,24 @@ enum OutputFile {
     return first.st_dev == second.st_dev && first.st_ino == second.st_ino
   }
 
+  /// The first bytes of a regular file; empty if there is none that can be read.
+  static func beginning(of path: String, count: Int) -> [UInt8] {
+    let descriptor = (try? FileHand(path).acting { open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }) ?? -1
+    guard descriptor >= 0 else { return [] }
+    defer { close(descriptor) }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return [] }
+    var bytes = [UInt8](repeating: 0, count: count)
+    let readCount = read(descriptor, &bytes, count)
+    return Array(bytes.prefix(max(0, readCount)))
+  }
+
   /// Writes a file with mode 0600, which appears whole and durable, or not at all.
   ///
   /// It replaces an existing file; terminals, pipes and devices are written to directly.
   static func place(_ bytes: [UInt8], at path: String) throws {
+    // Opened anew, a file that the shell has redirected to would be written from its start.
+    if let open = openDescriptor(path) { return try FileDescriptor.writeAll(bytes, to: open, named: path) }
     try FileHand(path).acting {
       if isSpecial(path) {
         try FileDescriptor.writeFile(bytes, to: path)
@@ -59,6 +73,17 @@ enum OutputFile {
       }
       guard try hand.acting({ rename(temporary, target) }) == 0 else { throw Failure.system(path, errno: errno) }
       FileDescriptor.synchronizeFolder(folder)
+    }
+  }
+
+  /// The descriptor that a name of the system stands for, as `/dev/stdout` does.
+  private static func openDescriptor(_ path: String) -> Int32? {
+    switch path {
+    case "/dev/stdout": return 1
+    case "/dev/stderr": return 2
+    default:
+      let folder = ["/dev/fd/", "/proc/self/fd/"].first { path.hasPrefix($0) }
+      return folder.flatMap { Int32(path.dropFirst($0.count)) }
     }
   }
 
