@@ -157,7 +157,9 @@ struct ImportExportTests {
     #expect(try tool.succeed("type", "w/pw") == "int\n")
   }
 
-  @Test("An empty file replaces nothing: the program that was to write it may have failed", arguments: ["env", "yaml", "toml"])
+  @Test(
+    "An empty file replaces nothing: the program that was to write it may have failed",
+    arguments: ["env", "yaml", "toml"])
   func emptyReplacement(format: String) throws {
     let tool = try Tool()
     try tool.succeed("set", "w/a", "1")

@@ -207,7 +207,7 @@ struct KeyReplaceTests {
     let cases: [() throws -> Void] = [
       // A run that was killed in its last step, long ago.
       { try #require(link(tool.keyFile, new) == 0) },
-      // A key that somebody knows.
+      // A key that someone knows.
       {
         try KeyFile.create(at: new)
         try FileManager.default.copyItem(atPath: new, toPath: known)
@@ -257,7 +257,8 @@ struct KeyReplaceTests {
     let files = try [tool.store, tool.keyFile].map(tool.contents)
     for (option, other) in [([], "of the vault"), (["--vault", "--vault-key-file", tool.keyFile], "of the store")] {
       let run = try tool.run(["key", "replace"] + option, input: "".utf8)
-      #expect(run.code == 11 && run.message.contains(other) && run.message.contains("othing was changed"), "\(run.message)")
+      #expect(
+        run.code == 11 && run.message.contains(other) && run.message.contains("othing was changed"), "\(run.message)")
     }
     #expect(try [tool.store, tool.keyFile].map(tool.contents) == files)
     let own = tool.path("vault-key")
@@ -312,7 +313,9 @@ struct KeyReplaceTests {
   func leftovers() throws {
     let folder = URL(fileURLWithPath: tool.keyFile).deletingLastPathComponent().path
     let linked = folder + "/.key.0123456789abcdef.tmp"
-    let (alone, fresh) = (folder + "/.key-replacement.00112233445566aa.tmp", folder + "/.key-replacement.00112233445566bb.tmp")
+    let (alone, fresh) = (
+      folder + "/.key-replacement.00112233445566aa.tmp", folder + "/.key-replacement.00112233445566bb.tmp"
+    )
     let others = [folder + "/.key.012.tmp", folder + "/.other.0123456789abcdef.tmp"]
     for isDoctor in [true, false] {
       try #require(link(tool.keyFile, linked) == 0)

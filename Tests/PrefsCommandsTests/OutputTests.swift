@@ -206,7 +206,8 @@ struct OutputTests {
     try Data([1]).write(to: URL(fileURLWithPath: tool.path("backup.coffer-wal")))
     symlink(tool.keyFile, tool.path("link"))
     let files = [
-      tool.keyFile, tool.path("link"), vault, raw, tool.store, tool.path("backup.coffer"), tool.path("backup.coffer-wal"),
+      tool.keyFile, tool.path("link"), vault, raw, tool.store, tool.path("backup.coffer"),
+      tool.path("backup.coffer-wal"),
     ]
     let before = try files.map(tool.contents)
     for file in files {

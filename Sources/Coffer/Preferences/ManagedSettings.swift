@@ -412,13 +412,15 @@ extension ManagedSettings {
         case ENOENT:
           let dangling = [folder, above(folder)].first { isThere($0) && resolved($0) == nil }
           if let dangling {
-            throw CofferError.inputOutput(path: dangling, reason: "managed settings cannot be read: the link leads nowhere")
+            throw CofferError.inputOutput(
+              path: dangling, reason: "managed settings cannot be read: the link leads nowhere")
           }
           // It has come meanwhile, as by the exchange of a link.
           return isThere(folder) ? try names(in: folder) : []
         case ENOTDIR:
           throw CofferError.malformedSettings(
-            source: isFolder(above(folder)) ? folder : above(folder), reason: "managed settings are files in a folder of this name")
+            source: isFolder(above(folder)) ? folder : above(folder),
+            reason: "managed settings are files in a folder of this name")
         // No file system holds such a name.
         case ENAMETOOLONG: return []
         default: break

@@ -18,7 +18,7 @@ struct CompanionFile {
   let store: Store
 
   /// How often a file is opened that has another inode afterwards than before: a restore, or the last program that closes the
-  /// store, removes it, and the next one makes it anew.
+  /// store, removes it, and the next one makes another.
   private static let openingLimit = 100
 
   /// Runs `open`; if the file was exchanged meanwhile, or was missing and others could have created it, runs `close` and `open`

@@ -91,10 +91,14 @@ extension CommandSession {
   func withSlots<R>(_ options: SlotOptions, _ body: (OpenSlots) throws -> R) throws -> R {
     let (database, key) = try openWithKey()
     return try using(database) { database in
-      guard options.vault else { return try body(OpenSlots(holder: database, key: key, areOfVault: false, other: database.vault)) }
+      guard options.vault else {
+        return try body(OpenSlots(holder: database, key: key, areOfVault: false, other: database.vault))
+      }
       let vaultKey = try VaultAccess(vault: database.vault, session: self).unlock(
         with: options.vaultKey.source(self.options))
-      return try namingVault { try body(OpenSlots(holder: database.vault, key: vaultKey, areOfVault: true, other: database)) }
+      return try namingVault {
+        try body(OpenSlots(holder: database.vault, key: vaultKey, areOfVault: true, other: database))
+      }
     }
   }
 }

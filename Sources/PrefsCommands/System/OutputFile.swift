@@ -39,7 +39,7 @@ enum OutputFile {
   ///
   /// It replaces an existing file; terminals, pipes and devices are written to directly.
   static func place(_ bytes: [UInt8], at path: String) throws {
-    // Opened anew, a file that the shell has redirected to would be written from its start.
+    // Opened again, a file that the shell has redirected to would be written from its start.
     if let open = openDescriptor(path) { return try FileDescriptor.writeAll(bytes, to: open, named: path) }
     try FileHand(path).acting {
       if isSpecial(path) {
