@@ -214,8 +214,9 @@ if !isFetched {
     .testTarget(
       name: "PrefsCommandsTests",
       dependencies: [
-        "PrefsCommands", "PrefsFleet", "PrefsFormats", "PrefsPage", "Coffer", "StoreWorker", "TestSupport", "prefs",
-        "prefs-fleet", "prefs-formats",
+        "PrefsCommands", "PrefsFleet", "PrefsFormats", "PrefsPage", "Coffer", "CofferConfiguration", "StoreWorker",
+        "TestSupport", "prefs", "prefs-fleet", "prefs-formats",
+        .product(name: "Configuration", package: "swift-configuration", condition: .when(traits: ["Configuration"])),
       ],
       swiftSettings: strict),
     .testTarget(

@@ -44,7 +44,7 @@ allowed() {
     Tests/Acceptance) echo "Coffer CofferCompat CofferMaintenance CofferStorage CofferCrypto CSQLite" ;;
     Benchmarks/StorageBenchmark) echo "Coffer CofferStorage CofferCrypto" ;;
     Tests/Fuzzing) echo "PrefsCommands PrefsFormats Coffer CofferMaintenance CofferStorage CofferCrypto" ;;
-    Tests/PrefsCommandsTests) echo "PrefsCommands PrefsFormats PrefsFleet PrefsPage Coffer CofferMaintenance" ;;
+    Tests/PrefsCommandsTests) echo "PrefsCommands PrefsFormats PrefsFleet PrefsPage Coffer CofferMaintenance CofferConfiguration" ;;
     Tests/PrefsPageTests) echo "PrefsPage PrefsCommands Coffer" ;;
     # All other modules depend only on the library.
     *) echo "Coffer CofferCompat CofferMaintenance CofferObservation CofferMetrics CofferConfiguration CofferService CofferFleet" ;;

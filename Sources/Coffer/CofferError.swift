@@ -109,6 +109,10 @@ public enum CofferError: Error, Equatable, Sendable {
   /// `reason` is the rest of the sentence "the value must be …": `6 to 72, not 400`. It never includes a secret, or a value of a
   /// sealed collection.
   case invalidValue(collection: String, key: String, reason: String)
+  /// A tool was to set a key that no program declares, in a collection with declared settings; nothing was changed.
+  ///
+  /// `reason` is the rest of the sentence "the key is …", with a full stop: `not declared; did you mean "shop/rate"?`.
+  case undeclaredSetting(collection: String, key: String, reason: String)
   /// An administrator has locked the setting in this file, see ``ManagedSettings``; nothing was changed.
   case lockedByAdministrator(collection: String, key: String, file: String)
   /// A collection has no such environment; see <doc:DeclaringSettings>.
@@ -250,6 +254,7 @@ extension CofferError: CustomStringConvertible {
         + "lists; nothing was changed."
     case .invalidValue(let collection, let key, let reason):
       "\(KeyText.of(key, in: collection)) must be \(reason)."
+    case .undeclaredSetting(let collection, let key, let reason): "\(KeyText.of(key, in: collection)) is \(reason)"
     case .invalidSettings(let problems):
       "Settings do not match their declarations; correct them, or open without strict: "
         + problems.map(\.description).joined(separator: "; ") + "."

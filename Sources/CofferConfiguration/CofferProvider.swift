@@ -23,6 +23,10 @@
   /// as is a value of a sealed collection while the vault is locked (`.locked`). Values of type `Secret` and of sealed
   /// collections are marked as secrets in swift-configuration too, so that access logs do not show them.
   ///
+  /// What an administrator of this host has locked for the collections comes before their values, and an administrator's defaults
+  /// after them; see `ManagedSettings`. The files are those of the applications that the collections are named after, and of those
+  /// that declare settings there.
+  ///
   /// Declared settings are checked against their declarations as of the creation of the provider. A value that has another
   /// type than declared, or violates its limits, does not hide a good one in a later collection; if there is none, it is an
   /// error of its key (`CofferError.invalidValue`). Declared defaults are not returned: otherwise, later providers and the
@@ -30,6 +34,7 @@
   public struct CofferProvider: ConfigProvider, CustomStringConvertible {
     private let proxy: ConnectionProxy
     private let places: [Place]
+    private let inForce: FollowedSettings
 
     // Stored, since a reader asks for it with each value.
     /// The name in messages: the store's path and the collections.
@@ -41,11 +46,13 @@
     /// - Parameters:
     ///   - proxy: The proxy to read through, including its pending changes.
     ///   - collections: The collections to search; the first one that has a key wins.
-    /// - Throws: `CofferError.damaged` when a declaration does not parse; `.closed`, `.inputOutput`.
+    /// - Throws: `CofferError.damaged` when a declaration does not parse; `.closed`, `.inputOutput`;
+    ///   `.malformedSettings`, `.permissionDenied` where an administrator's files cannot be read.
     public init(_ proxy: ConnectionProxy, collections: [String] = [""]) throws {
       precondition(!collections.isEmpty, "A provider needs at least one collection.")
       self.proxy = proxy
       providerName = "CofferProvider[\(proxy.database.path): \(collections.joined(separator: ", "))]"
+      inForce = try FollowedSettings(of: collections, in: proxy.database)
       places = try proxy.database.makeConnection().read { transaction in
         let names = Set(try transaction.declaredSettings().map(\.declaration.name))
         return try collections.map { collection in
@@ -67,7 +74,11 @@
     /// - Throws: `CofferError.notDecodable`, `.invalidValue`, `.locked`, `.closed`, `.damaged` or `.inputOutput`.
     public func value(forKey key: AbsoluteConfigKey, type: ConfigType) throws -> LookupResult {
       try key.lookUp(in: places, type) { name, collection in
-        try proxy.openedValue(forKey: name, inCollection: collection)
+        try inForce.value(name, in: collection) {
+          try proxy.openedValue(forKey: name, inCollection: collection)
+        } managed: {
+          (value: $0, isSealed: false)
+        }
       }
     }
 
@@ -90,7 +101,7 @@
           ConfigUpdatesAsyncSequence<Result<LookupResult, any Error>, Never>
         ) async throws -> Return
     ) async throws -> Return {
-      let updates = try Updates(of: collections, proxy) {
+      let updates = try Updates(of: collections, proxy, inForce.changes()) {
         Result { try value(forKey: key, type: type) }
       } isSame: { earlier, later in
         // Errors may differ each time.
@@ -107,7 +118,7 @@
     /// If no snapshot can be taken, the result has that error for every key.
     public func snapshot() -> any ConfigSnapshot {
       CofferSnapshot(
-        providerName: providerName, places: places,
+        providerName: providerName, places: places, inForce: inForce,
         content: Result { try proxy.snapshot(ofCollections: collections) })
     }
 
@@ -120,7 +131,7 @@
           ConfigUpdatesAsyncSequence<any ConfigSnapshot, Never>
         ) async throws -> Return
     ) async throws -> Return {
-      let updates = try Updates(of: collections, proxy, current: snapshot)
+      let updates = try Updates(of: collections, proxy, inForce.changes(), current: snapshot)
       return try await updatesHandler(ConfigUpdatesAsyncSequence(updates))
     }
   }
@@ -128,12 +139,17 @@
   private struct CofferSnapshot: ConfigSnapshot {
     let providerName: String
     let places: [Place]
+    let inForce: FollowedSettings
     let content: Result<ConnectionProxy.Snapshot, any Error>
 
     func value(forKey key: AbsoluteConfigKey, type: ConfigType) throws -> LookupResult {
       let content = try content.get()
       return try key.lookUp(in: places, type) { name, collection in
-        try content.item(forKey: name, inCollection: collection)?.openedValue()
+        try inForce.value(name, in: collection) {
+          try content.item(forKey: name, inCollection: collection)?.openedValue()
+        } managed: {
+          (value: $0, isSealed: false)
+        }
       }
     }
   }

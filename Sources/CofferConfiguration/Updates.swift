@@ -1,7 +1,7 @@
 #if Configuration
   import Coffer
 
-  /// A value, then its new value whenever that may have changed: after a change in the collections, and after the vault was
+  /// A value, then its new value whenever that may have changed: after a change in the collections or in an administrator's files, and after the vault was
   /// locked or unlocked.
   ///
   /// Ends when the proxy is closed, or the task is cancelled.
@@ -11,10 +11,11 @@
     private let isSame: @Sendable (_ earlier: Element, _ later: Element) -> Bool
 
     init(
-      of collections: [String], _ proxy: ConnectionProxy, current: @escaping @Sendable () -> Element,
+      of collections: [String], _ proxy: ConnectionProxy, _ files: AsyncStream<Void>,
+      current: @escaping @Sendable () -> Element,
       isSame: @escaping @Sendable (_ earlier: Element, _ later: Element) -> Bool = { _, _ in false }
     ) throws {
-      signals = Signals(try proxy.changes(inCollections: collections), proxy.database.vault.events)
+      signals = Signals(try proxy.changes(inCollections: collections), proxy.database.vault.events, files)
       (self.current, self.isSame) = (current, isSame)
     }
 
@@ -45,13 +46,13 @@
     }
   }
 
-  /// Two sources of events as one stream; pending events are merged into one.
+  /// Three sources of events as one stream; pending events are merged into one.
   final class Signals: Sendable {
     let stream: AsyncStream<Void>
     private let tasks: [Task<Void, Never>]
 
     /// - Parameter changes: The stream ends when these end.
-    init(_ changes: ConnectionProxy.Changes, _ vaultEvents: AsyncStream<VaultEvent>) {
+    init(_ changes: ConnectionProxy.Changes, _ vaultEvents: AsyncStream<VaultEvent>, _ files: AsyncStream<Void>) {
       let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
       self.stream = stream
       tasks = [
@@ -60,6 +61,7 @@
           continuation.finish()
         },
         Task { for await _ in vaultEvents { continuation.yield() } },
+        Task { for await _ in files { continuation.yield() } },
       ]
     }
 

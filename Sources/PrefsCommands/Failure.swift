@@ -16,6 +16,30 @@ package struct Failure: Error, CustomStringConvertible {
   package var description: String { ([message] + details).joined(separator: "\n") }
 }
 
+extension Failure {
+  /// The failure that an error of the library is for a person at the shell: with the options that a command has against it.
+  package init(_ error: CofferError) {
+    func failure(_ lines: [String]) -> Failure {
+      Failure(error.exitStatus, lines.first ?? "", details: Array(lines.dropFirst()))
+    }
+    switch error {
+    case .invalidValue:
+      self = failure(["\(error.description) Nothing was changed; --force sets it anyway."])
+    case .undeclaredSetting:
+      self = failure(["\(error.description) Nothing was changed; --undeclared sets it anyway."])
+    case .invalidSettings(let problems):
+      let ways = [
+        problems.contains { !$0.isUndeclared } ? "--force sets them anyway" : nil,
+        problems.contains(where: \.isUndeclared) ? "--undeclared sets what is not declared" : nil,
+      ].compactMap(\.self)
+      self = failure(
+        problems.map { $0.isUndeclared ? $0.sentence : $0.sentence + "." }
+          + ["Nothing was changed; \(ways.joined(separator: ", "))."])
+    default: self = failure([error.description])
+    }
+  }
+}
+
 extension CofferError {
   /// The exit code for this error.
   package var exitStatus: ExitStatus {
@@ -25,7 +49,8 @@ extension CofferError {
     case .usedUnderAnotherName: .conflict
     case .versionNotFound, .slotNotFound, .vaultNotFound, .environmentNotFound: .notFound
     case .lastSlot, .slotsFull, .slotsNotOpened, .secretInUse: .refused
-    case .notAStore, .notEncodable, .notDecodable, .invalidValue, .invalidSettings, .notExportable, .malformedSettings:
+    case .notAStore, .notEncodable, .notDecodable, .invalidValue, .undeclaredSetting, .invalidSettings, .notExportable,
+      .malformedSettings:
       .format
     case .newerFormat: .newerFormat
     case .rolledBack, .anotherStore, .vaultKeyUnverified: .rolledBack

@@ -143,14 +143,6 @@ public enum PrefsTool {
     case let failure as Failure: (failure.status.rawValue, [failure.message] + failure.details)
     case let error as CofferError:
       switch error {
-      case .invalidValue:
-        (error.exitStatus.rawValue, ["\(error.description) Nothing was changed; --force sets it anyway."])
-      case .invalidSettings(let problems):
-        (
-          error.exitStatus.rawValue,
-          problems.map { "\(KeyReference.text($0.key, in: $0.collection)) must be \($0.reason)." }
-            + ["Nothing was changed; --force sets them anyway."]
-        )
       case .diskFull(let path) where CommandSession.firstPath.map({ OutputFile.isPart(path, ofStore: $0) }) ?? false:
         (
           error.exitStatus.rawValue,
@@ -164,7 +156,7 @@ public enum PrefsTool {
           error.exitStatus.rawValue,
           ["\(error.description) To accept it, run: \(CommandHint.text("doctor --accept-older"))"]
         )
-      default: (error.exitStatus.rawValue, [error.description])
+      default: outcome(of: Failure(error), root)
       }
     case let code as ExitCode: (code.rawValue, nil)
     // The code that SIGPIPE would have caused, had the caller not chosen to ignore it.

@@ -43,6 +43,8 @@ struct UICommand: ParsableCommand {
       "Listen at a Unix socket, unix:PATH, for a reverse proxy, which must keep the Host header.", valueName: "socket"))
   var listen: String?
 
+  @OptionGroup var names: UndeclaredOptions
+
   @OptionGroup(title: "Common options") var common: CommonOptions
 
   private static let socketPrefix = "unix:"
@@ -65,7 +67,9 @@ struct UICommand: ParsableCommand {
   }
 
   mutating func run() throws {
-    let session = try CommandSession(common.ofSession)
+    var options = common.ofSession
+    options.allowsUndeclared = names.undeclared
+    let session = try CommandSession(options)
     let database = try session.openForReading(isReadOnly: readOnly)
     defer { try? database.close() }
     let store = try PageStore(

@@ -107,7 +107,7 @@ class SchemaTests(unittest.TestCase):
         self.assertFalse(self.validator().is_valid(json.loads(self.prefs("export"))))
 
     def test_a_key_that_nobody_declares_is_valid(self):
-        self.prefs("set", "shop/unknown", "x")
+        self.prefs("set", "shop/unknown", "x", "--undeclared")
         self.validator().validate(json.loads(self.prefs("export")))
 
     def test_defaults_and_words_are_in_it(self):

@@ -54,7 +54,7 @@ class ListTests(PageCase):
 
     def test_shows_only_problems_and_says_what_they_are(self):
         self.store.prefs("set", "--force", "editor/size", "--int", "400")
-        self.store.prefs("set", "editor/thme", "dark")
+        self.store.prefs("set", "editor/thme", "dark", "--undeclared")
         self.browser.click("input[value=problems]")
         self.browser.wait(lambda: self.browser.names() == ["editor/size", "editor/thme"])
         self.assertIn("6 to 72, not 400", self.browser.row("editor/size")["summary"])

@@ -225,6 +225,50 @@ struct DeclaredSettingsTests {
     #expect(try tool.run("get", "shop/http.port", "-d", conflict).code == 3)
   }
 
+  // MARK: - Names
+
+  @Test("Every command that sets refuses a key that is not declared, with the nearest one; --undeclared sets it")
+  func undeclared() throws {
+    try tool.succeed("set", "other/maintenence", "true")
+    let file = try tool.write("one.json", #"{"maintenence": true, "theme": "dark"}"#.utf8)
+    let commands = [
+      ["set", "shop/maintenence", "true"], ["set", "-c", "shop", "maintenence", "--string", "true", "--force"],
+      ["increment", "shop/maintenence"], ["append", "shop/maintenence", "x"], ["copy", "other", "shop", "--merge"],
+      ["import", file, "-c", "shop"], ["rename", "other/maintenence", "shop/maintenence"],
+    ]
+    for arguments in commands {
+      let run = try tool.run(arguments, input: "".utf8)
+      #expect(run.code == 8 && run.message.contains("did you mean \"shop/maintenance\"?"), "\(arguments) \(run)")
+      #expect(run.message.contains("Nothing was changed; --undeclared"), "\(arguments) \(run)")
+      #expect(try !tool.succeed("list", "--all", "shop", "--plain").contains("maintenence"))
+      #expect(try tool.succeed("get", "shop/theme") == "light\n")
+    }
+    try tool.succeed("history", "--keep", "shop")
+    for arguments in commands {
+      let run = try tool.run(arguments + ["--undeclared"], input: "".utf8)
+      #expect(run.code == 0, "\(arguments) \(run)")
+      try tool.succeed("unset", "shop/maintenence")
+    }
+    // What was there before is not there now.
+    let versions = try tool.succeed("history", "shop/maintenence", "--json")
+    let version = try #require(versions.firstMatch(of: #/"version":(\d+)/#)?.output.1)
+    #expect(try tool.run("revert", "shop/maintenence@\(version)").code == 8)
+    try tool.succeed("revert", "shop/maintenence@\(version)", "--undeclared")
+    // It is there.
+    try tool.succeed("set", "shop/maintenence", "--int", "5")
+    try tool.succeed("increment", "shop/maintenence")
+    // A value and a name, each with its option.
+    let two = #"{"maintenanse": true, "http.port": 0, "teme": "dark"}"#
+    let refused = try tool.run("import", "-", "-c", "shop", "--format", "json", input: two)
+    for words in [
+      "shop/maintenanse is not declared; did you mean \"shop/maintenance\"?",
+      "shop/http.port must be 1 to 65535, not 0.",
+      "shop/teme is not declared; did you mean \"shop/theme\"?", "--force", "--undeclared",
+    ] { #expect(refused.code == 8 && refused.message.contains(words), "\(refused)") }
+    #expect(try tool.run("set", "shop/http.prt", "1", "--force").code == 8)
+    try tool.succeed("set", "undeclared/anything", "1")
+  }
+
   // MARK: - Looking
 
   @Test("describe shows everything about a setting")
@@ -262,7 +306,7 @@ struct DeclaredSettingsTests {
     #expect(try tool.succeed("validate").isEmpty)
     try tool.succeed("set", "shop/old", "1")
     #expect(try tool.succeed("validate") == "shop/old is deprecated: use http.port\n")
-    try tool.succeed("set", "shop/http.prt", "1")
+    try tool.succeed("set", "shop/http.prt", "1", "--undeclared")
     try tool.succeed("set", "shop/http.port", "--int", "0", "--force")
     try tool.succeed("set", "shop/maintenance", "--string", "true", "--force")
     let run = try tool.run("validate")

@@ -308,6 +308,24 @@
       #expect(try isWiped)
     }
 
+    @Test("A new key that is not declared changes nothing, nor do others with it; --undeclared sets it")
+    func undeclared() throws {
+      let declaration =
+        #"[{"name": "size", "collection": "ui", "type": "int"}, {"name": "width", "collection": "ui", "type": "int"}]"#
+      try tool.succeed("schema", "load", tool.write("declared.json", declaration.utf8), "--application", "ui")
+      let editor = try editor("sed -i -e 's/14/15/' \"$1\"; printf 'widht: 3\\nhight: 4\\n' >> \"$1\"")
+      let terminal = try PseudoTerminal()
+      let child = try tool.start("edit", "ui", on: terminal, environment: editor)
+      try terminal.expect("ui/hight is not declared")
+      try terminal.expect("Edit again? [y/N] ")
+      terminal.type("n\n")
+      #expect(try Tool.exitCode(of: child) == 8)
+      #expect(terminal.shown.contains("ui/widht is not declared; did you mean \"ui/width\"?"))
+      #expect(try tool.succeed("get", "ui/size") == "14\n" && tool.run("get", "ui/widht").code == 3)
+      #expect(try edit(["ui", "--undeclared"], editor).code == 0)
+      #expect(try tool.succeed("get", "ui/widht") == "3\n")
+    }
+
     @Test("On a terminal a file that does not parse can be edited again")
     func again() throws {
       let terminal = try PseudoTerminal()

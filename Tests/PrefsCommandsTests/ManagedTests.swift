@@ -95,13 +95,14 @@ import Testing
     let check = try run("validate")
     #expect(
       check.text == """
+        ui/width in \(file):1 must be of type int, not string.
         web/port in \(file):2 must be 79 or less, not 80.
         web/prot in \(file):1 is not declared; did you mean "web/port"?
-        web/ui/width in \(file):1 must be of type int, not string.
 
         """)
     #expect(check.code == 8)
-    #expect(try run("validate", "ui").code == 0)
+    // In the files of the application that declares it.
+    #expect(try run("validate", "ui").code == 8 && run("get", "ui/width").text == "wide\n")
     #expect(try tool.succeed("validate") == "")
   }
 

@@ -122,7 +122,10 @@ struct TextFormatTests {
     let schema =
       #"[{"name":"SINCE","collection":"new","type":"date"},{"name":"N","collection":"new","type":"array<int>"}]"#
     try tool.succeed("schema", "load", "-", "--application", "new", input: schema)
-    try tool.succeed("import", "-", "-c", "new", "--format", "env", input: "SINCE=2026-01-31\nN=[1,2]\nOTHER=5\n")
+    let variables = "SINCE=2026-01-31\nN=[1,2]\nOTHER=5\n"
+    let undeclared = try tool.run("import", "-", "-c", "new", "--format", "env", input: variables)
+    #expect(undeclared.code == 8 && undeclared.message.contains("new/OTHER is not declared"), "\(undeclared.message)")
+    try tool.succeed("import", "-", "-c", "new", "--format", "env", "--undeclared", input: variables)
     #expect(try tool.succeed("type", "new/SINCE") == "date\n")
     #expect(try tool.succeed("type", "new/N") == "array\n")
     #expect(try tool.succeed("type", "new/OTHER") == "string\n")

@@ -47,6 +47,8 @@ public final class Database: Sendable {
     /// For tools, which know a program's settings only by their declarations: writing a value that does not match its
     /// declaration throws `CofferError.invalidValue`.
     public var checksDeclarations: Bool
+    /// What a tool may set besides; nil for programs, which know their settings themselves.
+    package var settingRules: SettingRules?
     /// On whose behalf this program writes, if known; recorded with each commit, beside the program, the user and the host.
     ///
     /// See ``Commit/author``.
@@ -102,6 +104,9 @@ public final class Database: Sendable {
     /// Throws `CofferError.storeNotFound`: a wrong path in a service's configuration is then an error, not an empty store.
     case existing
   }
+
+  /// Whether it is in memory, where nothing is that an administrator could lock.
+  package var isInMemory: Bool { if case .memory = backing { true } else { false } }
 
   enum Backing: Sendable {
     case file(Store)

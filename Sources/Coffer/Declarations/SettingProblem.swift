@@ -13,8 +13,14 @@ public struct SettingProblem: Hashable, Sendable, CustomStringConvertible {
   /// Distinguishes the value from other bad values.
   private let valueHash: Int
 
+  /// Whether the setting itself is wrong, because no program declares it; the sentence is then "the key is …".
+  package private(set) var isUndeclared = false
+
+  /// The sentence without the place.
+  package var sentence: String { "\(KeyText.of(key, in: collection)) \(isUndeclared ? "is" : "must be") \(reason)" }
+
   /// The complete sentence: `editor/size must be 6 to 72, not 400 (in the environment's EDITOR_SIZE)`.
-  public var description: String { "\(KeyText.of(key, in: collection)) must be \(reason) (in \(place))" }
+  public var description: String { "\(sentence) (in \(place))" }
 }
 
 extension SettingProblem {
@@ -24,6 +30,18 @@ extension SettingProblem {
     self.place = place
     self.reason = reason
     valueHash = value.hashValue
+  }
+
+  /// The problem that an error of setting a value is about; nil if it is another error.
+  package init?(_ error: CofferError, place: String) {
+    switch error {
+    case .invalidValue(let collection, let key, let reason):
+      self.init(collection: collection, key: key, place: place, reason: reason)
+    case .undeclaredSetting(let collection, let key, let reason):
+      self.init(collection: collection, key: key, place: place, reason: reason)
+      isUndeclared = true
+    default: return nil
+    }
   }
 }
 

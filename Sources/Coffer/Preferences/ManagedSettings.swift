@@ -41,8 +41,9 @@ import CofferStorage
 ///   with one slip.
 /// - Files in a folder whose name can be mistaken for `locks` (`lock`, `Locks`, `lokcs`) are an error. Files beside the folder
 ///   `IDENTIFIER.d` are not read: `prefs doctor` and `prefs validate` report `IDENTIFIER.json` and a folder `IDENTIFIER`.
-/// - A typed key with a collection is named `collection/key`, as in a ``Preferences/Layer``. The application's own collection may
-///   be spelled out, too: for `org.example.editor`, `org.example.editor/timeout` is `timeout`. Both in one dictionary are an error.
+/// - A setting is named by its place in the store: a typed key with a collection is `collection/key`, and in a suite
+///   `suite/collection/key`; a suite's settings are not those of the application. The application's own collection may be spelled
+///   out, too: for `org.example.editor`, `org.example.editor/timeout` is `timeout`. Both in one dictionary are an error.
 /// - If the variable `PREFS_MANAGED_DIR` is set, its folder `IDENTIFIER.d` is read too, after the one in `/etc`; it cannot
 ///   lift the locks of that one.
 /// - A file counts only if root and this user alone can change its contents: they own the file and all folders above it, and
@@ -73,21 +74,14 @@ public struct ManagedSettings: Sendable {
   private var listed: [(name: String, place: Place)] = []
 
   /// The names of dictionaries and lists that may be slips for `locked`.
-  package private(set) var doubts: [(name: String, place: Place)] = []
+  private(set) var doubts: [(name: String, place: Place)] = []
 
   /// The application's own collection with a slash, which names may begin with.
   private let ownPrefix: String
 
-  package var isEmpty: Bool { defaults.isEmpty && locked.isEmpty }
+  var isEmpty: Bool { defaults.isEmpty && locked.isEmpty }
 
-  /// Reads the managed settings of an application.
-  ///
-  /// - Throws: `CofferError.malformedSettings` for a file that does not hold a dictionary of settings, or is TOML;
-  ///   `.permissionDenied` if a file cannot be read, or if others can write to it or to a folder above it; `.inputOutput`.
-  package init(ofApplication identifier: String) throws {
-    try self.init(in: Folders(ofApplication: identifier))
-  }
-
+  /// Reads the files of an application.
   init(in folders: Folders) throws {
     self.init(ofCollection: folders.application)
     for folder in folders.paths {
@@ -107,12 +101,26 @@ public struct ManagedSettings: Sendable {
 
   // MARK: Values
 
-  /// The locked value of a key, and its place; nil if the key is not locked.
-  package func locked(forKey key: String) -> (value: Value, place: Place)? { Self.given(locked[ByteString(key)]) }
+  /// The name of a key in the files: its place in the store, without the application's own collection and without an environment.
+  ///
+  /// A typed key with a collection is `collection/key`, in a suite `suite/collection/key`.
+  func name(of key: String, in collection: String) -> String {
+    isOf(collection) ? key : "\(CollectionEnvironment(collection: collection)?.parent ?? collection)/\(key)"
+  }
 
-  /// The default for a key, and its place; nil if it has none.
-  package func defaultValue(forKey key: String) -> (value: Value, place: Place)? {
-    Self.given(defaults[ByteString(key)])
+  /// Whether a collection is the application's own, or an environment of that.
+  func isOf(_ collection: String) -> Bool {
+    ownPrefix.utf8.dropLast().elementsEqual((CollectionEnvironment(collection: collection)?.parent ?? collection).utf8)
+  }
+
+  /// The keys that may be meant by the names with a default or a lock, for a collection.
+  func keys(in collection: String) -> [String] {
+    let names = Set(defaults.keys).union(locked.keys).map(\.string)
+    guard !isOf(collection) else { return names }
+    let prefix = name(of: "", in: collection)
+    return names.compactMap {
+      $0.utf8.starts(with: prefix.utf8) ? String(decoding: $0.utf8.dropFirst(prefix.utf8.count), as: UTF8.self) : nil
+    }
   }
 
   /// The name without the application's own collection.
@@ -126,18 +134,13 @@ public struct ManagedSettings: Sendable {
     self[keyPath: part][ByteString(ownName(name))]
   }
 
-  private static func given(_ entry: Entry?) -> (value: Value, place: Place)? {
-    guard let entry, let place = entry.place else { return nil }
-    return (entry.value, place)
-  }
-
-  /// The keys with a default or a lock, in the order of their UTF-8 bytes.
-  package var allKeys: [String] { Set(defaults.keys).union(locked.keys).sorted().map(\.string) }
-
-  /// - Throws: `CofferError.lockedByAdministrator`.
-  package func requireUnlocked(_ key: String, in collection: String) throws {
-    guard let file = locked(forKey: key)?.place.file else { return }
-    throw CofferError.lockedByAdministrator(collection: collection, key: key, file: file)
+  /// The values of one part by the keys of a suite, or, without one, of the application.
+  func values(in part: KeyPath<ManagedSettings, [ByteString: Entry]>, ofSuite suite: String?) -> [ByteString: Value] {
+    guard let suite else { return self[keyPath: part].mapValues(\.value) }
+    let keys = keys(in: suite).map { key in
+      (ByteString(key), self[keyPath: part][ByteString(name(of: key, in: suite))]?.value)
+    }
+    return Dictionary(keys.compactMap { key, value in value.map { (key, $0) } }) { $1 }
   }
 
   /// The keys whose default or locked value differs in `other`.

@@ -34,7 +34,7 @@ package final class ManagedSource: Sendable {
 
   /// Follows the files of an application.
   ///
-  /// - Throws: As `ManagedSettings.init(ofApplication:)`.
+  /// - Throws: The errors of reading the files.
   package convenience init(ofApplication identifier: String) throws {
     try self.init(following: ManagedSettings.Folders(ofApplication: identifier))
   }

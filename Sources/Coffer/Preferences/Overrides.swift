@@ -18,9 +18,10 @@ struct Overrides: Sendable {
     self.layers = order.flatMap { origin in layers.filter { $0.origin == origin && !$0.isEmpty } }
   }
 
-  func find(_ key: String) -> Override? {
+  /// - Parameter managedName: The key's name in an administrator's files.
+  func find(_ key: String, _ managedName: @autoclosure () -> String) -> Override? {
     // Most programs have no managed settings, and every read of a setting comes by here.
-    if let managed, let entry = managed.entry(key, in: \.locked) {
+    if let managed, let entry = managed.entry(managedName(), in: \.locked) {
       return Self.managed(entry, Preferences.Origin.locked)
     }
     return layers.isEmpty ? nil : findInLayers(key)
@@ -35,8 +36,8 @@ struct Overrides: Sendable {
   }
 
   /// The values of all layers that have the key.
-  func all(_ key: String) -> [Override] {
-    let locked = managed?.entry(key, in: \.locked).flatMap { Self.managed($0, Preferences.Origin.locked) }
+  func all(_ key: String, _ managedName: @autoclosure () -> String) -> [Override] {
+    let locked = managed?.entry(managedName(), in: \.locked).flatMap { Self.managed($0, Preferences.Origin.locked) }
     if layers.isEmpty { return locked.map { [$0] } ?? [] }
     return [locked].compactMap(\.self) + layers.compactMap { $0.override(forKey: key) }
   }
@@ -47,8 +48,8 @@ struct Overrides: Sendable {
   var hasManagedDefaults: Bool { !(managed?.defaults.isEmpty ?? true) }
 
   /// The administrator's default, below the stored settings.
-  func managedDefault(_ key: String) -> Override? {
-    managed?.entry(key, in: \.defaults).flatMap { Self.managed($0, Preferences.Origin.managed) }
+  func managedDefault(_ managedName: @autoclosure () -> String) -> Override? {
+    managed?.entry(managedName(), in: \.defaults).flatMap { Self.managed($0, Preferences.Origin.managed) }
   }
 
   private static func managed(
@@ -58,18 +59,20 @@ struct Overrides: Sendable {
   }
 
   /// - Throws: `CofferError.lockedByAdministrator`.
-  func requireUnlocked(_ name: String, key: String, in collection: String) throws {
-    guard let file = managed?.entry(name, in: \.locked)?.place?.file else { return }
+  func requireUnlocked(_ managedName: @autoclosure () -> String, key: String, in collection: String) throws {
+    guard let file = managed?.entry(managedName(), in: \.locked)?.place?.file else { return }
     throw CofferError.lockedByAdministrator(collection: collection, key: key, file: file)
   }
 
   /// Replaces managed defaults in `values`.
-  func replaceDefaults(in values: inout [ByteString: Value]) {
-    if let managed { values.merge(managed.defaults.mapValues(\.value)) { $1 } }
+  ///
+  /// - Parameter suite: The suite that these are the values of; nil for the application's own.
+  func replaceDefaults(in values: inout [ByteString: Value], ofSuite suite: String?) {
+    if let managed { values.merge(managed.values(in: \.defaults, ofSuite: suite)) { $1 } }
   }
 
   /// Replaces the layers' settings in `values`.
-  func replace(in values: inout [ByteString: Value]) {
+  func replace(in values: inout [ByteString: Value], ofSuite suite: String?) {
     for layer in layers.reversed() {
       switch layer.content {
       case .values(let own): values.merge(own.mapValues(\.value)) { $1 }
@@ -89,7 +92,7 @@ struct Overrides: Sendable {
         }
       }
     }
-    if let managed { values.merge(managed.locked.mapValues(\.value)) { $1 } }
+    if let managed { values.merge(managed.values(in: \.locked, ofSuite: suite)) { $1 } }
   }
 }
 

@@ -116,16 +116,17 @@ extension Preferences {
         }
         // A key with a collection is found only there and in the layers.
         let own = places(of: key).map { ByteString($0) }
-        if own.contains(place.collection) { return shows(place, own, key.overrideName) }
+        if own.contains(place.collection) { return shows(place, own, key.overrideName, managedName(of: key)) }
       }
     }
-    return isInList && shows(place, searched, place.key.string)
+    return isInList && shows(place, searched, place.key.string, managedName(ofKey: place.key.string))
   }
 
-  private func shows(_ place: Change.Place, _ searched: [ByteString], _ overrideName: String) -> Bool {
-    guard let index = searched.firstIndex(of: place.collection), overrides.find(overrideName) == nil else {
-      return false
-    }
+  private func shows(
+    _ place: Change.Place, _ searched: [ByteString], _ overrideName: String, _ managedName: String
+  ) -> Bool {
+    guard let index = searched.firstIndex(of: place.collection), overrides.find(overrideName, managedName) == nil
+    else { return false }
     // When the value that hides it goes, that is reported. An unreadable value hides nothing.
     return !searched[..<index].contains { name in
       (try? proxy.hasObject(forKey: place.key.string, inCollection: name.string)) ?? false
@@ -140,8 +141,8 @@ extension Preferences {
   fileprivate func change(from before: ManagedSettings, to now: ManagedSettings, _ interest: Interest) -> Change? {
     var places: Set<Change.Place> = []
     for name in before.differingKeys(from: now).map(\.string) {
-      for (key, searched) in settings(named: name, now, interest) {
-        let shown = [before, now].map { self.shown(name, key, in: searched, $0) }
+      for (key, layerName, searched) in settings(named: name, now, interest) {
+        let shown = [before, now].map { self.shown(name, key, layerName, in: searched, $0) }
         if shown[0] != shown[1] {
           places.insert(Change.Place(collection: ByteString(searched[0]), key: ByteString(key)))
         }
@@ -151,37 +152,42 @@ extension Preferences {
       ? nil : Change(origin: .elsewhere, places: places, scope: .keys, placement: placement)
   }
 
-  /// The settings with this name in the layers, with the collections where each may be stored.
+  /// The settings with this name in an administrator's files, with their names in the layers and the collections where each may
+  /// be stored.
   private func settings(
     named name: String, _ managed: ManagedSettings, _ interest: Interest
-  ) -> [(key: String, searched: [String])] {
-    let ofList = (key: name, searched: searchedCollections.map(\.name))
+  ) -> [(key: String, layerName: String, searched: [String])] {
+    let searched = searchedCollections.map(\.name)
     switch interest {
     case .all:
-      // Besides the key of this name: a typed key with a collection.
+      // A key of the own collection, or a typed key with a collection.
+      let start = suite.map { $0 + "/" } ?? ""
+      let own =
+        name.utf8.starts(with: start.utf8)
+        ? String(decoding: name.utf8.dropFirst(start.utf8.count), as: UTF8.self) : nil
       let slashes = name.utf8.indices.filter { name.utf8[$0] == UInt8(ascii: "/") }
-      return [ofList]
+      return (own.map { [($0, $0, searched)] } ?? [])
         + slashes.map { slash in
           let (named, key) = (String(name[..<slash]), String(name[name.utf8.index(after: slash)...]))
-          return (key, Self.names(isSuite ? "\(parent)/\(named)" : named, in: environment))
+          return (key, own ?? name, Self.names(named, in: environment))
         }
-    case .key(let key): return ByteString(key) == ByteString(name) ? [ofList] : []
+    case .key(let key): return ByteString(managedName(ofKey: key)) == ByteString(name) ? [(key, key, searched)] : []
     case .keys(let keys):
-      return keys.filter { ByteString(managed.ownName($0.overrideName)) == ByteString(name) }
-        .map { key in key.collection == nil ? ofList : (key.name, places(of: key)) }
+      return keys.filter { ByteString(managed.ownName(managedName(of: $0))) == ByteString(name) }
+        .map { key in (key.name, key.overrideName, key.collection == nil ? searched : places(of: key)) }
     }
   }
 
   /// The effective value of a name under these managed settings.
   private func shown(
-    _ name: String, _ key: String, in collections: [String], _ managed: ManagedSettings
+    _ name: String, _ key: String, _ layerName: String, in collections: [String], _ managed: ManagedSettings
   ) -> Value? {
     if let locked = managed.locked[ByteString(name)] { return locked.value }
-    if let layer = overrides.findInLayers(name) { return layer.entry.value }
+    if let layer = overrides.findInLayers(layerName) { return layer.entry.value }
     for collection in collections {
       if let stored = try? proxy.object(forKey: key, inCollection: collection, as: Value.self) { return stored }
     }
-    return managed.defaults[ByteString(name)]?.value ?? registered.value(forKey: name)
+    return managed.defaults[ByteString(name)]?.value ?? registered.value(forKey: layerName)
   }
 }
 

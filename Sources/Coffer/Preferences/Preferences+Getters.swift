@@ -135,8 +135,8 @@ extension Preferences {
     } catch {
       proxy.database.report(error, forKey: nil, inCollection: collection)
       var values = registered.all
-      overrides.replaceDefaults(in: &values)
-      overrides.replace(in: &values)
+      overrides.replaceDefaults(in: &values, ofSuite: suite)
+      overrides.replace(in: &values, ofSuite: suite)
       return objects(values)
     }
   }
@@ -160,7 +160,7 @@ extension Preferences {
 
   /// Whether a key is forced, so that setting it has no effect on reads.
   public func objectIsForced(forKey key: String) -> Bool {
-    switch overrides.find(key)?.origin {
+    switch overrides.find(key, managedName(ofKey: key))?.origin {
     case .forced, .locked: true
     default: false
     }

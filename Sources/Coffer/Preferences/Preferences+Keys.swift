@@ -91,7 +91,7 @@ extension Preferences {
     guard let (object, version) = proxy.state.unchecked(of: key, in: places),
       object != nil || key.collection != nil && !searchesBehindKeys,
       // Checked after the version, which changes when an administrator locks something.
-      overrides.find(key.overrideName) == nil
+      overrides.find(key.overrideName, managedName(of: key)) == nil
     else { return nil }
     let value = object ?? key.defaultValue
     guard key.allows(value) else { return nil }
@@ -177,7 +177,7 @@ extension Preferences {
     _ object: Object, for key: Key<Object>, durability: ConnectionProxy.Durability = .asynchronous
   ) throws {
     let collection = place(of: key)
-    try overrides.requireUnlocked(key.overrideName, key: key.name, in: collection)
+    try overrides.requireUnlocked(managedName(of: key), key: key.name, in: collection)
     try proxy.set(object, for: key, inCollection: collection, durability: durability)
   }
 
@@ -195,7 +195,7 @@ extension Preferences {
     durability: ConnectionProxy.Durability = .asynchronous
   ) throws {
     let collection = place(of: key)
-    try overrides.requireUnlocked(key.overrideName, key: key.name, in: collection)
+    try overrides.requireUnlocked(managedName(of: key), key: key.name, in: collection)
     try proxy.set(
       object, for: key, inCollection: collection, dates: ItemDates(expires: expires, due: due), durability: durability)
   }

@@ -71,16 +71,14 @@ extension Preferences {
     guard proxy.writtenCollectionsFilter?.allows(collection) ?? true else {
       throw CofferError.collectionNotAllowed(collection: collection)
     }
-    for key in settings.keys.sorted() { try overrides.requireUnlocked(key.string, key: key.string, in: collection) }
+    for key in settings.keys.sorted().map(\.string) {
+      try overrides.requireUnlocked(managedName(ofKey: key), key: key, in: collection)
+    }
     // Not through the proxy: its flush could split the settings between two batches.
     try proxy.readWriteConnection.readWrite { transaction in
       if mode == .replace { try transaction.removeAllObjects(inCollection: collection) }
       for (key, value) in settings {
-        if try transaction.hasObject(forKey: key.string, inCollection: collection) {
-          try transaction.replaceObject(value, forKey: key.string, inCollection: collection)
-        } else {
-          try transaction.setObject(value, forKey: key.string, inCollection: collection)
-        }
+        try transaction.setKeepingRest(value, forKey: key.string, inCollection: collection)
       }
     }
   }

@@ -31,21 +31,36 @@ extension Preferences {
 
   /// Finds the value of a key in the search list, as a ``Value``.
   func find(_ key: String) throws -> Finding<Value>? {
-    try find(key, overrideName: key, as: Value.self) { try proxy.heldValue(forKey: key, inCollection: $0) }
+    try find(key, as: Value.self) { try proxy.heldValue(forKey: key, inCollection: $0) }
   }
 
   /// Finds the value of a key in the search list, decoded as a type.
   ///
   /// - Parameters:
-  ///   - overrideName: The name of the key in the layers above the store.
   ///   - read: Reads it from a collection.
   func find<Object: Decodable>(
-    _ key: String, overrideName: String, as type: Object.Type, reading read: (_ collection: String) throws -> Object?
+    _ key: String, as type: Object.Type, reading read: (_ collection: String) throws -> Object?
   ) throws -> Finding<Object>? {
-    if let override = overrides.find(overrideName) {
-      return Finding(
-        object: try override.decoded(as: type, key, in: collection), origin: override.origin)
-    }
+    try EffectiveSettings.first(
+      above: {
+        try overrides.find(key, managedName(ofKey: key)).map { override in
+          Finding(object: try override.decoded(as: type, key, in: collection), origin: override.origin)
+        }
+      },
+      stored: { try findStored(read) },
+      managed: {
+        try overrides.managedDefault(managedName(ofKey: key)).map { managed in
+          Finding(object: try managed.decoded(as: type, key, in: collection), origin: managed.origin)
+        }
+      },
+      fallback: {
+        try registered.value(forKey: key).map {
+          Finding(object: try $0.decoded(as: type, key, in: collection), origin: .registered)
+        }
+      })
+  }
+
+  private func findStored<Object>(_ read: (_ collection: String) throws -> Object?) throws -> Finding<Object>? {
     if let object = try read(collection) { return Finding(object: object, origin: .application) }
     if environment != nil, let object = try read(parent) { return Finding(object: object, origin: .parent(parent)) }
     for suite in suites.names {
@@ -56,12 +71,7 @@ extension Preferences {
     for name in globalCollections {
       if let object = try read(name) { return Finding(object: object, origin: .global) }
     }
-    if let managed = overrides.managedDefault(overrideName) {
-      return Finding(object: try managed.decoded(as: type, key, in: collection), origin: managed.origin)
-    }
-    return try registered.value(forKey: key).map {
-      Finding(object: try $0.decoded(as: type, key, in: collection), origin: .registered)
-    }
+    return nil
   }
 
   /// The collections to search, in order, without duplicates.
@@ -77,11 +87,11 @@ extension Preferences {
   /// The effective values of all keys in the search list.
   func findAll() throws -> [ByteString: Value] {
     var values = registered.all
-    overrides.replaceDefaults(in: &values)
+    overrides.replaceDefaults(in: &values, ofSuite: suite)
     for (name, _) in searchedCollections.reversed() {
       values.merge(try proxy.values(inCollection: name)) { $1 }
     }
-    overrides.replace(in: &values)
+    overrides.replace(in: &values, ofSuite: suite)
     return values
   }
 }
@@ -131,50 +141,68 @@ extension Preferences {
     return isSuite && !key.isShared ? "\(parent)/\(named)" : named
   }
 
+  /// The name of a typed key in an administrator's files: its place in the store.
+  func managedName(of key: Keys) -> String {
+    isSuite ? "\(placeWithoutEnvironment(of: key))/\(key.name)" : key.overrideName
+  }
+
+  /// The same for a key of these settings' own collection.
+  func managedName(ofKey key: String) -> String { suite.map { "\($0)/\(key)" } ?? key }
+
+  /// The name of the suite that these settings are of; nil for the application's own.
+  var suite: String? { isSuite ? parent : nil }
+
   func search<Object>(for key: Key<Object>) throws -> Search<Object> {
     let own = place(of: key)
     var search = Search<Object>()
     func look(
       _ origin: Origin, in collection: String? = nil, _ place: @autoclosure () -> String,
       _ value: @autoclosure () -> Value?, _ read: () throws -> Object?
-    ) throws -> Bool {
+    ) throws -> Void? {
       do {
-        guard let found = try read() else { return false }
+        guard let found = try read() else { return nil }
         let object = try proxy.checked(found, for: key, in: collection ?? own)
         search.finding = Finding(object: object, origin: origin)
-        return true
+        return ()
       } catch {
         guard let problem = proxy.problem(error, of: key, in: collection ?? own, place(), value()) else { throw error }
         search.problems.append(problem)
         search.firstError = search.firstError ?? error
-        return false
+        return nil
       }
     }
-    for override in overrides.all(key.overrideName) {
-      let isFound = try look(override.origin, override.place, override.entry.value) {
+    func lookAt(_ override: Overrides.Override) throws -> Void? {
+      try look(override.origin, override.place, override.entry.value) {
         try override.decoded(as: Object.self, key.name, in: own)
       }
-      if isFound { return search }
     }
-    for (name, origin) in key.collection == nil ? searchedCollections : places(of: key).map({ ($0, .suite($0)) }) {
-      let isFound = try look(
-        origin, in: key.collection == nil ? nil : name, "collection \"\(name)\"",
-        try? proxy.object(forKey: key.name, inCollection: name, as: Value.self)
-      ) {
-        try proxy.object(forKey: key.name, inCollection: name, as: Object.self)
-      }
-      if isFound { return search }
-    }
-    if let managed = overrides.managedDefault(key.overrideName) {
-      let isFound = try look(managed.origin, managed.place, managed.entry.value) {
-        try managed.decoded(as: Object.self, key.name, in: own)
-      }
-      if isFound { return search }
-    }
-    guard key.collection == nil, let registered = registered.value(forKey: key.name) else { return search }
-    _ = try look(.registered, "the registered defaults", registered) {
-      try registered.decoded(as: Object.self, key.name, in: own)
-    }
+    let collections = key.collection == nil ? searchedCollections : places(of: key).map { ($0, .suite($0)) }
+    _ = try EffectiveSettings.first(
+      above: {
+        for override in overrides.all(key.overrideName, managedName(of: key)) {
+          if let found: Void = try lookAt(override) { return found }
+        }
+        return nil
+      },
+      stored: {
+        for (name, origin) in collections {
+          let found: Void? = try look(
+            origin, in: key.collection == nil ? nil : name, "collection \"\(name)\"",
+            try? proxy.object(forKey: key.name, inCollection: name, as: Value.self)
+          ) {
+            try proxy.object(forKey: key.name, inCollection: name, as: Object.self)
+          }
+          if let found { return found }
+        }
+        return nil
+      },
+      managed: { try overrides.managedDefault(managedName(of: key)).flatMap(lookAt) },
+      fallback: { () throws -> Void? in
+        guard key.collection == nil, let registered = registered.value(forKey: key.name) else { return nil }
+        return try look(.registered, "the registered defaults", registered) {
+          try registered.decoded(as: Object.self, key.name, in: own)
+        }
+      })
     return search
   }
 

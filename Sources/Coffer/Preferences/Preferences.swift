@@ -127,7 +127,7 @@ public final class Preferences: Sendable {
   /// - Throws: `CofferError.lockedByAdministrator`; `.notEncodable` when the value cannot be encoded;
   ///   `.collectionNotAllowed`, `.readOnly` or `.closed`; the errors of a sanitizer. Nothing is changed then.
   public func set<Object: Encodable>(_ value: Object?, forKey key: String) throws {
-    try overrides.requireUnlocked(key, key: key, in: collection)
+    try overrides.requireUnlocked(managedName(ofKey: key), key: key, in: collection)
     try proxy.setObject(value, forKey: key, inCollection: collection)
   }
 
@@ -141,7 +141,7 @@ public final class Preferences: Sendable {
   ///   otherwise as the form for `Encodable` types.
   public func set(_ value: Any?, forKey key: String) throws {
     let value = try value.flatMap { try Value.of($0, key, in: collection) }
-    try overrides.requireUnlocked(key, key: key, in: collection)
+    try overrides.requireUnlocked(managedName(ofKey: key), key: key, in: collection)
     try proxy.setObject(value, forKey: key, inCollection: collection)
   }
 
@@ -163,7 +163,7 @@ public final class Preferences: Sendable {
   public func set<Object: Encodable>(
     _ value: Object, forKey key: String, expires: Date?, due: Date? = nil
   ) throws {
-    try overrides.requireUnlocked(key, key: key, in: collection)
+    try overrides.requireUnlocked(managedName(ofKey: key), key: key, in: collection)
     try proxy.setObject(value, forKey: key, inCollection: collection, expires: expires, due: due)
   }
 

@@ -19,7 +19,8 @@ extension Preferences {
     ///
     /// - Throws: As ``Preferences/set(_:forKey:)-(Object?,_)``.
     public mutating func set<Object: Encodable>(_ value: Object?, forKey key: String) throws {
-      try preferences.overrides.requireUnlocked(key, key: key, in: preferences.collection)
+      try preferences.overrides.requireUnlocked(
+        preferences.managedName(ofKey: key), key: key, in: preferences.collection)
       try changes.setObject(value, forKey: key, inCollection: preferences.collection)
     }
 
@@ -29,7 +30,8 @@ extension Preferences {
     public mutating func set<Object: Encodable>(
       _ value: Object, forKey key: String, expires: Date?, due: Date? = nil
     ) throws {
-      try preferences.overrides.requireUnlocked(key, key: key, in: preferences.collection)
+      try preferences.overrides.requireUnlocked(
+        preferences.managedName(ofKey: key), key: key, in: preferences.collection)
       try changes.setObject(value, forKey: key, inCollection: preferences.collection, expires: expires, due: due)
     }
 
@@ -43,7 +45,7 @@ extension Preferences {
       _ object: Object, for key: Key<Object>, expires: Date? = nil, due: Date? = nil
     ) throws {
       let collection = preferences.place(of: key)
-      try preferences.overrides.requireUnlocked(key.overrideName, key: key.name, in: collection)
+      try preferences.overrides.requireUnlocked(preferences.managedName(of: key), key: key.name, in: collection)
       let object = try preferences.proxy.checked(object, for: key, in: collection)
       if isNil(object) {
         try changes.removeObject(forKey: key.name, inCollection: collection)
@@ -103,7 +105,7 @@ extension Preferences {
   @discardableResult
   public func update<Object>(_ key: Key<Object>, _ body: (Object) throws -> Object) throws -> Object {
     let collection = place(of: key)
-    try overrides.requireUnlocked(key.overrideName, key: key.name, in: collection)
+    try overrides.requireUnlocked(managedName(of: key), key: key.name, in: collection)
     let shown = try value(of: key)
     var result = shown
     try proxy.update(key.name, inCollection: collection, as: Object.self) { object in

@@ -24,7 +24,7 @@ extension Preferences {
     /// - Throws: Also `CofferError.notDecodable` when the value has another type.
     public func object<Object: Decodable>(forKey key: String, as type: Object.Type) throws -> Object? {
       let proxy = preferences.proxy
-      return try preferences.find(key, overrideName: key, as: type) {
+      return try preferences.find(key, as: type) {
         try proxy.object(forKey: key, inCollection: $0, as: type)
       }?.object
     }

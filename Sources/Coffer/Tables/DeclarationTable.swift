@@ -64,6 +64,28 @@ package struct DeclarationTable {
     return names
   }
 
+  /// The applications that declare settings of a collection, in order.
+  func applications(in collection: String) throws -> [String] {
+    guard try isThere else { return [] }
+    var applications: [String] = []
+    for (name, isSuite) in Self.names(collection) {
+      let sql: StaticString =
+        isSuite
+        ? "SELECT application, key, declaration FROM declarations WHERE collection = ? ORDER BY application"
+        : "SELECT DISTINCT application FROM declarations WHERE collection = ? ORDER BY application"
+      let statement = try connection.statement(sql)
+      statement.bind(name, at: 1)
+      try statement.query { row in
+        // Suites have no part of a shared collection.
+        if isSuite, try Self.parse(row.text(2), row.text(1), in: name).isShared { return }
+        if !applications.contains(where: { $0.utf8.elementsEqual(row.text(0).utf8) }) {
+          applications.append(row.text(0))
+        }
+      }
+    }
+    return applications
+  }
+
   private func declared(_ key: String, in collection: String) throws -> Declaration? {
     let statement = try connection.statement(
       "SELECT declaration FROM declarations WHERE collection = ? AND key = ? ORDER BY application LIMIT 1")

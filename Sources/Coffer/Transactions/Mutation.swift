@@ -143,7 +143,9 @@ extension Session {
 
   /// Writes a mutation to the tables, and passes what was stored to the post-sanitizers; every write goes through here.
   func apply(_ mutation: Mutation, _ key: String, in collection: String) throws {
-    if core.options.checksDeclarations { try checkDeclared(mutation, key, in: collection) }
+    if core.options.checksDeclarations || settingRules != nil {
+      try requireSettable(mutation, key, in: collection)
+    }
     switch mutation {
     case .set(let item):
       try set(item, key, in: collection)

@@ -120,6 +120,19 @@ extension ReadWriteTransaction {
     try session.change(key, in: collection) { _ in .replacedByNoMetadata }
   }
 
+  /// Sets the object of a key, keeping its metadata, its expiry and its due date if it is there.
+  ///
+  /// nil removes the key.
+  package borrowing func setKeepingRest<Object: Encodable>(
+    _ object: Object?, forKey key: String, inCollection collection: String
+  ) throws {
+    if try hasObject(forKey: key, inCollection: collection) {
+      try replaceObject(object, forKey: key, inCollection: collection)
+    } else {
+      try setObject(object, forKey: key, inCollection: collection)
+    }
+  }
+
   // MARK: Removing
 
   /// Removes a key with its object and metadata; does nothing if the key is absent.

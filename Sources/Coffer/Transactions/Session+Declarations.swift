@@ -3,23 +3,6 @@ extension Session {
     DeclarationTable(connection: connection, isKnown: core.hasDeclarations.load(ordering: .relaxed))
   }
 
-  /// Throws if a value does not match the declaration of its setting.
-  func checkDeclared(_ mutation: Mutation, _ key: String, in collection: String) throws {
-    let object: HeldValue?
-    switch mutation {
-    case .set(let item): object = item.object
-    case .replaced(let new): object = new.object
-    case .removed: object = nil
-    }
-    guard let object,
-      let declaration = try CofferError.translating({ try declarations.declaration(key, in: collection) })
-    else { return }
-    let value = try core.value(object, key, in: collection)
-    let isSealed = try storedCollection(collection)?.isSealed ?? false
-    guard let reason = declaration.problem(of: value, showsValue: !isSealed) else { return }
-    throw CofferError.invalidValue(collection: collection, key: key, reason: reason)
-  }
-
   /// Replaces an application's earlier declarations.
   func declare(
     _ all: [Declaration], by application: String, version: String?, fingerprint: [UInt8]
@@ -27,6 +10,7 @@ extension Session {
     try changingTogether {
       try declarations.replace(all, of: application, version: version, fingerprint: fingerprint)
       note(.declared(application))
+      transaction.effective = [:]
     }
   }
 }

@@ -19,6 +19,10 @@ struct TransactionState {
   var expectedChangeCount = 0
   /// Whether it changed declarations, which no change to a key shows.
   var changesDeclarations = false
+  /// What it may set, if other than the database's rules say.
+  var rules: SettingRules?
+  /// What is in force in the collections where it has set something, if rules ask for that.
+  var effective: [ByteString: EffectiveSettings] = [:]
   /// What it does besides changing keys, for the change log.
   var actions: [CommitAction] = []
   /// Whether it removes expired items, of which no one is the author.

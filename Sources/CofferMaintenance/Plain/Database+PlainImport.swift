@@ -38,6 +38,9 @@ extension Database {
     return try makeConnection().readWrite { transaction in
       var items = ItemImport(lists: isDryRun)
       let session = transaction.session
+      if session.settingRules == nil, !isInMemory {
+        session.settingRules = SettingRules(files: AdministratorFiles(), allowsUndeclared: true)
+      }
       var number = 0
       try CofferError.translating { try items.declare(source.declared(), transaction) }
       try CofferError.translating {
@@ -130,6 +133,8 @@ public struct PlainImportReport: Sendable, Equatable {
   package internal(set) var redactedCount = 0
   /// Those of them that the store does not have either, in the order of the file.
   package internal(set) var missing: [MissingValue] = []
+  /// The sentences that say what stays in force of removed keys.
+  package internal(set) var locks: [String] = []
   /// The changes by collection and key; filled only by a dry run.
   package internal(set) var changes: [Change] = []
 

@@ -6,9 +6,7 @@ struct ItemImport {
   private var report = PlainImportReport()
   /// The keys in the file, by collection.
   private var keys: [ByteString: Set<ByteString>] = [:]
-  /// The settings locked by an administrator, by the application's collection.
-  private var managed: [ByteString: ManagedSettings] = [:]
-  /// The values that violate their declarations.
+  /// The values that violate their declarations, and the keys that are not declared.
   private var problems: [(error: CofferError, problem: SettingProblem)] = []
   /// Whether to list each change.
   private let lists: Bool
@@ -87,12 +85,10 @@ struct ItemImport {
       try body(earlier == 0)
     } catch let error as CofferError {
       // All of them are reported together at the end.
-      guard case .invalidValue(_, _, let reason) = error else { throw error }
-      let problem = SettingProblem(collection: collection, key: key, place: "the imported data", reason: reason)
+      guard let problem = SettingProblem(error, place: "the imported data") else { throw error }
       problems.append((error, problem))
     }
     guard try session.version(key, in: collection) != earlier else { return }
-    try requireUnlocked(key, collection)
     if earlier == 0 { report.insertedCount += 1 } else { report.updatedCount += 1 }
     if lists {
       report.changes.append(
@@ -100,12 +96,6 @@ struct ItemImport {
           collection: collection, key: key, before: before, after: value,
           isSealed: try isSealed || Self.isSealed(key, collection, session)))
     }
-  }
-
-  private mutating func requireUnlocked(_ key: String, _ collection: String) throws {
-    let settings = try managed[ByteString(collection)] ?? ManagedSettings(ofApplication: collection)
-    managed[ByteString(collection)] = settings
-    try settings.requireUnlocked(key, in: collection)
   }
 
   /// In replace mode, removes items that the file doesn't have; in a dry run, rolls everything back.
@@ -137,6 +127,9 @@ struct ItemImport {
         }
       }
       try transaction.removeObjects(forKeys: others, inCollection: collection.string)
+      // Bad files must not keep anyone from removing.
+      report.locks += others.compactMap(
+        (try? transaction.effectiveSettings(of: collection.string))?.noteOfLock ?? { _ in nil })
       report.removedCount += others.count
     }
   }

@@ -49,28 +49,22 @@ struct AppendCommand: ParsableCommand {
 
   mutating func run() throws {
     let reference = try common.reference(key)
-    let managed = try reference.managed()
-    try managed.requireUnlocked(reference.key, in: reference.collection)
-    let session = try CommandSession(common, in: [reference.place], isWriting: true, force: declared.force)
+    let session = try CommandSession(
+      common, in: [reference.place], isWriting: true, force: declared.force, undeclared: declared.undeclared)
     let texts = try self.texts()
     // Check first, so that no store is created for a value that is refused.
     if try !session.exists() { _ = try sum(nil, texts, reference, nil) }
-    try session.writeCreating { transaction in
+    try session.writeCreating(reference) { transaction in
       if isArgument, try transaction.isSealed(collection: reference.collection) {
         throw Failure(
           .usage,
           "\(KeyReference.describe(reference.collection)) is sealed, and a secret must not be an argument. Pipe it in with -."
         )
       }
-      let present = try reference.valueInForce(transaction, managed)?.value
+      let present = try transaction.itemInForce(reference)?.value
       let declared = try transaction.declaration(forKey: reference.key, inCollection: reference.collection)?.type
       let new = try sum(present, texts, reference, declared)
-      if try !transaction.hasObject(forKey: reference.key, inCollection: reference.collection) {
-        try transaction.setObject(new, forKey: reference.key, inCollection: reference.collection)
-      } else {
-        // Metadata, expiry and due date stay.
-        try transaction.replaceObject(new, forKey: reference.key, inCollection: reference.collection)
-      }
+      try transaction.setKeepingRest(new, forKey: reference.key, inCollection: reference.collection)
     }
   }
 

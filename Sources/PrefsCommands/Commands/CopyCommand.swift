@@ -53,6 +53,8 @@ struct CopyCommand: ParsableCommand {
     help: "Also copy sealed values unencrypted, and values that do not match their declarations.")
   var force = false
 
+  @OptionGroup var names: UndeclaredOptions
+
   @Flag(help: "Change nothing; show what would change.")
   var dryRun = false
 
@@ -97,7 +99,7 @@ struct CopyCommand: ParsableCommand {
   // MARK: - Running
 
   mutating func run() throws {
-    let session = try CommandSession(common, force: force)
+    let session = try CommandSession(common, force: force, undeclared: names.undeclared)
     let report = try to.map { try copy(session, to: $0) } ?? copyWithin(session)
     let text = ImportText(report: report, isDryRun: dryRun, redaction: Redaction(reveals: false))
     try text.write(asJSON: json, common)
@@ -118,7 +120,7 @@ struct CopyCommand: ParsableCommand {
   }
 
   private func copy(_ session: CommandSession, to path: String) throws -> PlainImportReport {
-    let target = try other.session(path, common, force: force)
+    let target = try other.session(path, common, force: force, undeclared: names.undeclared)
     return try session.using(try session.openForReading()) { database in
       try session.unlockVault(database, for: source()?.shown)
       return try target.using(try target.open()) { other in

@@ -8,7 +8,8 @@ struct DescribeCommand: ParsableCommand {
     abstract: "Describe a declared setting.",
     discussion: """
       Prints its type, limits, default, current value and the origin of that value, its summary, when a change takes \
-      effect, and which programs declare it. Secrets are shown only by their size, values of sealed collections not at \
+      effect, and which programs declare it. A program that takes arguments or variables of its process prefers those, unless the \
+      value is locked; what they are for a program that runs is not known here. Secrets are shown only by their size, values of sealed collections not at \
       all.
 
       Examples:
@@ -30,39 +31,34 @@ struct DescribeCommand: ParsableCommand {
     let value: Value?
     let origin: String?
     let problem: String?
+    /// Whether nothing that only its program knows comes before the value.
+    var isLocked = false
   }
 
   mutating func run() throws {
     let reference = try common.reference(key)
-    let managed = try reference.managed()
     let found = try CommandSession(common, in: [reference.place]).read { transaction in
       let declared = try DeclaredKeys(transaction)
       guard let setting = declared.setting(reference.key, in: reference.collection) else {
-        let near = declared.near(reference.key, in: reference.collection)
         let name = KeyReference.text(reference.key, in: reference.collection)
-        throw Failure(.notFound, "\(name) is not declared\(near.map { "; did you mean \"\($0)\"?" } ?? ".")")
+        throw Failure(.notFound, "\(name) is \(declared.absence(of: reference.key, in: reference.collection))")
       }
       let declaration = setting.declaration
-      func found(_ value: Value, _ origin: String) -> Found {
-        let isHidden = declaration.type == .secret && value.kind != .secret
-        return Found(
-          setting: setting, value: isHidden ? .string("<secret>") : value, origin: origin,
-          problem: declaration.problem(of: value))
+      let found = try transaction.effectiveSettings(in: reference.place).find(reference.key) {
+        try transaction.info(forKey: reference.key, inCollection: $0)
+      } declared: {
+        declaration.defaultValue
       }
-      if let locked = managed.locked(forKey: reference.key) { return found(locked.value, locked.place.description) }
-      for collection in reference.place.shown {
-        guard let info = try transaction.info(forKey: reference.key, inCollection: collection) else { continue }
-        let origin = reference.place.origin(collection)
-        if info.kind == .sealed {
-          return Found(setting: setting, value: .string(Redaction.sealed), origin: origin, problem: nil)
-        }
-        return found(try transaction.value(forKey: reference.key, inCollection: collection) ?? .null, origin)
+      guard let found else { return Found(setting: setting, value: nil, origin: nil, problem: nil) }
+      let origin = found.origin(in: reference.place.parent, \.collection)
+      if case .stored(let info) = found, info.kind == .sealed {
+        return Found(setting: setting, value: .string(Redaction.sealed), origin: origin, problem: nil)
       }
-      if let hostDefault = managed.defaultValue(forKey: reference.key) {
-        return found(hostDefault.value, hostDefault.place.description)
-      }
-      let fallback = declaration.defaultValue
-      return Found(setting: setting, value: fallback, origin: fallback.map { _ in "default" }, problem: nil)
+      let value = try transaction.value(of: found, forKey: reference.key) ?? .null
+      let isHidden = declaration.type == .secret && value.kind != .secret
+      return Found(
+        setting: setting, value: isHidden ? .string("<secret>") : value, origin: origin,
+        problem: declaration.problem(of: value), isLocked: found.isLocked)
     }
     try StandardOutput.write(json ? Self.json(found, reference) + "\n" : Self.text(found, reference))
   }
@@ -78,6 +74,7 @@ struct DescribeCommand: ParsableCommand {
     rows.append(("default", declaration.defaultValue.map(ValueText.text) ?? "none"))
     rows.append(("value", found.value.map(ValueText.text) ?? "none"))
     if let origin = found.origin { rows.append(("from", origin)) }
+    if !found.isLocked { rows.append(("unless", "its program takes an argument or a variable of its process")) }
     if let problem = found.problem { rows.append(("problem", "it must be \(problem)")) }
     rows.append(("effect", declaration.effect == .restart ? "when the program next starts" : "immediately"))
     if let since = declaration.since { rows.append(("since", since)) }

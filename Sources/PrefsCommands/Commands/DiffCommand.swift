@@ -100,6 +100,7 @@ struct DiffCommand: ParsableCommand {
     } else {
       try StandardOutput.write(found.flatMap(\.lines).map { $0 + "\n" }.joined())
     }
+    for note in found.flatMap(\.locks) { common.note(note) }
     if found.contains(where: { !$0.differences.isEmpty }) { throw ExitCode(ExitStatus.differing) }
   }
 
@@ -178,9 +179,10 @@ struct DiffCommand: ParsableCommand {
     _ otherShown: [String], _ second: borrowing ReadTransaction, _ comparesMetadata: Bool, _ hidden: [ImportedSetting]
   ) throws -> DifferenceText {
     let skipped = hidden.filter { $0.collection.utf8.elementsEqual(otherName.utf8) }.map { ByteString($0.key) }
+    let differences = try first.differences(
+      in: shown, from: second, in: otherShown, comparesMetadata: comparesMetadata, skipping: Set(skipped))
     return DifferenceText(
-      collection: name, otherCollection: otherName,
-      differences: try first.differences(
-        in: shown, from: second, in: otherShown, comparesMetadata: comparesMetadata, skipping: Set(skipped)))
+      collection: name, otherCollection: otherName, differences: differences,
+      locks: first.notesOfLocks(differences.map(\.key), in: name))
   }
 }

@@ -63,7 +63,8 @@ struct EditCommand: ParsableCommand {
       throw Failure(.usage, "\(reason). Use prefs export and prefs import, or prefs set.")
     }
     if format == .yaml || format == .toml { _ = try FormatsProgram.find(for: format.text) }
-    let session = try CommandSession(common, in: [named], isWriting: true, force: declared.force)
+    let session = try CommandSession(
+      common, in: [named], isWriting: true, force: declared.force, undeclared: declared.undeclared)
     for folder in PrivateFolder.wipeLeftovers(besides: session.path) {
       if folder.isGone {
         common.note("wiped \(folder.path), left by a killed prefs edit.")
@@ -75,7 +76,10 @@ struct EditCommand: ParsableCommand {
     try session.using(try session.open()) { database in
       let edit = try session.unlocking(database) { try database.makeConnection().read { try begin(collection, $0) } }
       let changes = try changes(edit, session, database)
-      try session.unlocking(database) { try database.makeConnection().readWrite { try edit.apply(changes, $0) } }
+      let notes = try session.unlocking(database) {
+        try database.makeConnection().readWrite { try edit.apply(changes, $0) }
+      }
+      for note in notes { common.note(note) }
       let count = DisplayText.count(changes.count, "key", "keys")
       common.note(changes.isEmpty ? "nothing was changed." : "\(count) changed.")
     }
@@ -111,10 +115,10 @@ struct EditCommand: ParsableCommand {
             contents, format: format.text, named: name, collection: edit.collection
           ).settings
           let changes = try edit.changes(to: settings)
-          if !declared.force { try database.makeConnection().read { try edit.checkDeclared(changes, $0) } }
+          try database.makeConnection().read { try edit.check(changes, $0) }
           return changes
         } catch let failure as Failure {
-          Message.error(failure.message)
+          Message.error(lines: [failure.message] + failure.details)
           guard try Terminal.confirm("Edit again?", signals) == true else { throw failure }
         }
       }

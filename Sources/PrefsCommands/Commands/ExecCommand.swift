@@ -121,13 +121,17 @@ struct ExecCommand: ParsableCommand {
               || collections.contains { $0.shown.contains { commit.hasChange(inCollection: $0) } }
             if isOfInterest { tell() }
           }
-          let managed = try collections.map { try ManagedSource(ofApplication: $0.name) }
+          let applications = try connection.read { transaction in
+            try collections.flatMap { try transaction.effectiveSettings(in: $0).applications }
+          }
+          let managed = try applications.map { try ManagedSource(ofApplication: $0) }
           // What cannot be read is reported by the next read.
           for source in managed { source.start(didChange: tell, report: { _ in tell() }) }
           return Observation(registration: registration, managed: managed)
         },
         read: {
-          try variables(try session.unlocking(database) { try connection.read { try items(collections, $0) } })
+          session.files.forget()
+          return try variables(try session.unlocking(database) { try connection.read { try items(collections, $0) } })
         })
     }
   }
@@ -197,16 +201,11 @@ struct ExecCommand: ParsableCommand {
     var items: [GivenItem] = []
     let declared = try DeclaredKeys(transaction)
     for collection in collections {
-      let managed = try ManagedSettings(ofApplication: collection.name)
-      let all =
-        try collection.shown.flatMap { try transaction.allKeys(inCollection: $0) } + managed.allKeys
-        + declared.settings(in: collection.name).map(\.declaration.name)
-      var seen: Set<ByteString> = []
-      let keys = all.filter { seen.insert(ByteString($0)).inserted }
+      let effective = try transaction.effectiveSettings(in: collection)
+      let keys = try effective.keys(declared, transaction)
       if keys.isEmpty { try KeyReference.requireItems(in: collection.name, transaction) }
       for key in keys where isWanted(key) {
-        let found = try KeyReference(key, in: collection).valueInForce(transaction, managed)
-        guard let found else { continue }
+        guard let found = try effective.item(key, transaction) else { continue }
         var isSecret = found.value.kind == .secret
         if case .stored(let item) = found, !isSecret {
           isSecret = try transaction.info(forKey: key, inCollection: item.collection)?.kind == .sealed

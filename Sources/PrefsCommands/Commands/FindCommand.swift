@@ -1,6 +1,15 @@
 import ArgumentParser
 import Coffer
 
+extension EffectiveSettings.Found<ItemInfo> {
+  fileprivate var holdsText: Bool {
+    switch self {
+    case .stored(let info): info.kind.holdsText
+    case .locked(let value, _), .managed(let value, _), .declared(let value): value.kind.holdsText
+    }
+  }
+}
+
 /// The command `prefs find`.
 struct FindCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -49,10 +58,10 @@ struct FindCommand: ParsableCommand {
       let sealed = try transaction.sealedCollections()
       var matches: [Match] = []
       var skipped: [String] = []
-      for collection in try named?.shown ?? transaction.allCollections() {
-        let isSealed = sealed.contains { $0.utf8.elementsEqual(collection.utf8) }
-        if isSealed, !keys { skipped.append(collection) }
-        try matches += self.matches(search, collection, looksAtValues: !keys && !isSealed, transaction)
+      for place in try named.map({ [$0] }) ?? transaction.allCollections().map(NamedCollection.init) {
+        let hidden = place.shown.filter { name in sealed.contains { $0.utf8.elementsEqual(name.utf8) } }
+        if !keys { skipped += hidden }
+        try matches += self.matches(search, place, looksAtValues: !keys && hidden.isEmpty, transaction)
       }
       return (matches, skipped)
     }
@@ -66,20 +75,27 @@ struct FindCommand: ParsableCommand {
   // MARK: - Searching
 
   private func matches(
-    _ search: TextSearch, _ collection: String, looksAtValues: Bool, _ transaction: borrowing ReadTransaction
+    _ search: TextSearch, _ place: NamedCollection, looksAtValues: Bool, _ transaction: borrowing ReadTransaction
   ) throws -> [Match] {
-    var matches: [Match] = []
-    for info in try transaction.itemInfos(inCollection: collection) {
-      var value: Value?
-      if looksAtValues, info.kind.holdsText,
-        let found = try transaction.value(forKey: info.key, inCollection: collection), search.matches(found)
-      {
-        value = found
+    let effective = try transaction.effectiveSettings(in: place)
+    var stored: [ByteString: ItemInfo] = [:]
+    for name in place.shown {
+      for info in try transaction.itemInfos(inCollection: name) where stored[ByteString(info.key)] == nil {
+        stored[ByteString(info.key)] = info
       }
-      guard value != nil || !values && search.matches(info.key) else { continue }
-      matches.append(Match(collection: collection, key: info.key, value: value))
     }
-    return matches
+    let names = Set(stored.keys).union(try effective.managedKeys(transaction).map { ByteString($0) })
+    return try names.sorted().compactMap { name in
+      guard let found = effective.find(name.string, stored: { _ in stored[name] }, declared: { nil }) else {
+        return nil
+      }
+      var value: Value?
+      if looksAtValues, found.holdsText, let text = try transaction.value(of: found, forKey: name.string) {
+        value = search.matches(text) ? text : nil
+      }
+      guard value != nil || !values && search.matches(name.string) else { return nil }
+      return Match(collection: stored[name]?.collection ?? place.name, key: name.string, value: value)
+    }
   }
 
   // MARK: - Output

@@ -30,8 +30,8 @@ struct ImportCommand: ParsableCommand {
         sqlite       Written by `prefs export`, including declarations of applications that declare nothing here yet.
         yapdatabase  A database of YapDatabase.
         sqlcipher    One of the last two, encrypted with SQLCipher, whose library must be installed.
-      If values do not match their declarations, the whole import is refused and all problems are listed, unless --force \
-      is given. What cannot be held exactly is exit code 8 and changes nothing: duplicate names, text that is not UTF-8, \
+      If values do not match their declarations, or keys are not declared, the whole import is refused and all problems are \
+      listed, unless --force or --undeclared is given. What cannot be held exactly is exit code 8 and changes nothing: duplicate names, text that is not UTF-8, \
       numbers beyond 64 bits.
 
       Examples:
@@ -71,7 +71,8 @@ struct ImportCommand: ParsableCommand {
   mutating func run() throws {
     let collection = try common.namedCollection.map(common.inEnvironment)
     var session = try CommandSession(
-      common, in: collection.map { [$0] } ?? [], isWriting: true, force: declared.force)
+      common, in: collection.map { [$0] } ?? [], isWriting: true, force: declared.force,
+      undeclared: declared.undeclared)
     if file != "-", OutputFile.isPart(file, ofStore: session.path) {
       throw Failure(.usage, "\(file) is the store itself.")
     }
@@ -93,7 +94,7 @@ struct ImportCommand: ParsableCommand {
       }
       let places = try source.collections.map(common.inEnvironmentUnlessOne)
       source = try source.renamingCollections { try common.inEnvironmentUnlessOne($0).name }
-      session = try CommandSession(common, in: places, force: declared.force)
+      session = try CommandSession(common, in: places, force: declared.force, undeclared: declared.undeclared)
     }
     let report = try session.using(try dryRun ? session.openForTrial() : session.openOrCreate()) { database in
       try session.unlocking(database) {

@@ -37,20 +37,14 @@ struct IncrementCommand: ParsableCommand {
 
   mutating func run() throws {
     let reference = try common.reference(key)
-    let managed = try reference.managed()
-    try managed.requireUnlocked(reference.key, in: reference.collection)
-    let session = try CommandSession(common, in: [reference.place], isWriting: true, force: declared.force)
+    let session = try CommandSession(
+      common, in: [reference.place], isWriting: true, force: declared.force, undeclared: declared.undeclared)
     let step = try readStep()
-    let sum = try session.writeCreating { transaction in
-      let present = try reference.valueInForce(transaction, managed)
+    let sum = try session.writeCreating(reference) { transaction in
+      let present = try transaction.itemInForce(reference)
       do {
         let sum = try Sum.of(present?.value ?? Sum.zero(like: step), step)
-        if try !transaction.hasObject(forKey: reference.key, inCollection: reference.collection) {
-          try transaction.setObject(sum, forKey: reference.key, inCollection: reference.collection)
-        } else {
-          // Metadata, expiry and due date stay.
-          try transaction.replaceObject(sum, forKey: reference.key, inCollection: reference.collection)
-        }
+        try transaction.setKeepingRest(sum, forKey: reference.key, inCollection: reference.collection)
         return sum
       } catch let failure as Failure {
         throw Failure(failure.status, "the value for key \"\(reference.key)\": \(failure.message) Nothing was changed.")

@@ -74,7 +74,7 @@ struct InjectCommand: ParsableCommand {
             continue
           }
           isAnyThere = true
-          value = try reference.valueInForce(transaction, reference.managed())?.value
+          value = try transaction.itemInForce(reference)?.value
         }
         if let value {
           filled += ValueText.bytes(value)

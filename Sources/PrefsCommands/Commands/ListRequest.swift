@@ -21,44 +21,45 @@ struct ListRequest: Request {
 
   private var collection: String { place.name }
 
-  /// The origin of an entry.
-  private enum EntryOrigin {
-    case store
-    case parent(String)
-    case locked(ManagedSettings.Place)
-    case managed(ManagedSettings.Place)
-    case declared
-  }
-
   private struct Entry {
     let key: String
-    /// nil for an entry that is not stored.
+    /// What is known of the stored item; nil for an entry whose value is not stored.
     let info: ItemInfo?
-    let origin: EntryOrigin
+    /// nil for a setting that is declared, and has no value.
+    let found: EffectiveSettings.Found<ItemInfo>?
     /// Its kind; `sealed` if it was not opened.
     let kind: String
     let value: Value?
   }
 
   func run() throws {
-    let managed = try ManagedSettings(ofApplication: collection)
     let entries = try CommandSession(options).read { transaction in
-      var seen: Set<ByteString> = []
-      var entries = managed.allKeys.compactMap { key in managed.locked(forKey: key).map { locked(key, $0) } }
-      seen.formUnion(entries.map { ByteString($0.key) })
+      let effective = try transaction.effectiveSettings(in: place)
+      var stored: [ByteString: ItemInfo] = [:]
+      var keys: [String] = []
       for name in place.shown {
-        for info in try transaction.itemInfos(inCollection: name) where seen.insert(ByteString(info.key)).inserted {
-          entries.append(try entry(info, transaction))
+        for info in try transaction.itemInfos(inCollection: name) where stored[ByteString(info.key)] == nil {
+          stored[ByteString(info.key)] = info
+          keys.append(info.key)
         }
       }
-      for key in managed.allKeys where seen.insert(ByteString(key)).inserted {
-        if let value = managed.defaultValue(forKey: key) { entries.append(given(key, value)) }
+      let others = try effective.managedKeys(transaction)
+      let declared = all ? try DeclaredKeys(transaction).settings(in: collection).map(\.declaration) : []
+      var seen = Set(stored.keys)
+      keys += (others + declared.map(\.name)).filter { seen.insert(ByteString($0)).inserted }
+      let isSorted = place.parent == nil && keys.count == stored.count
+      if !isSorted { keys.sort { $0.utf8.lexicographicallyPrecedes($1.utf8) } }
+      let declarations = Dictionary(declared.map { (ByteString($0.name), $0) }) { first, _ in first }
+      let entries = try keys.compactMap { key in
+        let found = try effective.find(key) {
+          try stored[ByteString(key)] ?? transaction.info(forKey: key, inCollection: $0)
+        } declared: {
+          declarations[ByteString(key)]?.defaultValue
+        }
+        return try entry(key, found, declarations[ByteString(key)], transaction)
       }
-      let stored = entries.count
-      if all { entries += try unset(besides: &seen, transaction) }
       if entries.isEmpty { try explainEmpty(transaction) }
-      let isSorted = managed.isEmpty && place.parent == nil && entries.count == stored
-      return isSorted ? entries : entries.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
+      return entries
     }
     var output = StandardOutput(pager: pager)
     switch form {
@@ -83,62 +84,39 @@ struct ListRequest: Request {
     try output.finish()
   }
 
-  private func locked(_ key: String, _ found: (value: Value, place: ManagedSettings.Place)) -> Entry {
-    Entry(
-      key: key, info: nil, origin: .locked(found.place), kind: found.value.kind.name, value: shown(found.value))
-  }
-
-  private func given(_ key: String, _ found: (value: Value, place: ManagedSettings.Place)) -> Entry {
-    Entry(
-      key: key, info: nil, origin: .managed(found.place), kind: found.value.kind.name, value: shown(found.value))
-  }
-
-  private func shown(_ value: Value) -> Value? { values || all ? value : nil }
-
-  /// The settings declared for the collection but not set in it.
-  private func unset(
-    besides seen: inout Set<ByteString>, _ transaction: borrowing ReadTransaction
-  ) throws -> [Entry] {
-    var entries: [Entry] = []
-    for declaration in try DeclaredKeys(transaction).settings(in: collection).map(\.declaration)
-    where seen.insert(ByteString(declaration.name)).inserted {
-      entries.append(
-        Entry(
-          key: declaration.name, info: nil, origin: .declared, kind: declaration.type.description,
-          value: declaration.defaultValue))
+  /// - Returns: nil for a key that has no value and is not declared.
+  private func entry(
+    _ key: String, _ found: EffectiveSettings.Found<ItemInfo>?, _ declaration: Declaration?,
+    _ transaction: borrowing ReadTransaction
+  ) throws -> Entry? {
+    switch found {
+    case .stored(let info)?:
+      guard values else { return Entry(key: key, info: info, found: found, kind: info.kind.name, value: nil) }
+      if info.kind == .sealed, !reveal {
+        // The value is not shown, so it need not be opened.
+        return Entry(
+          key: key, info: info, found: found, kind: Value.Kind.sealed.name,
+          value: Redaction.sealed(byteCount: info.byteCount))
+      }
+      let value = try transaction.item(forKey: key, inCollection: info.collection)?.value
+      return Entry(
+        key: key, info: info, found: found, kind: (value?.kind ?? info.kind).name,
+        value: reveal ? value.map(ValueText.revealed) : value)
+    case .locked(let value, _)?, .managed(let value, _)?:
+      return Entry(key: key, info: nil, found: found, kind: value.kind.name, value: values || all ? value : nil)
+    case .declared?, nil:
+      return declaration.map {
+        Entry(key: key, info: nil, found: found, kind: $0.type.description, value: $0.defaultValue)
+      }
     }
-    return entries
   }
 
   private func json(_ entry: Entry) -> String {
-    let collection = if case .parent(let parent) = entry.origin { parent } else { collection }
+    let origin = entry.found?.origin(in: place.parent, \.collection) ?? "default"
     return ItemJSON.text(
-      entry.key, collection, entry.info, kind: entry.kind, value: entry.info == nil || values ? entry.value : nil,
-      origin: all || place.parent != nil || entry.info == nil ? jsonOrigin(entry.origin) : nil)
-  }
-
-  private func jsonOrigin(_ origin: EntryOrigin) -> String {
-    switch origin {
-    case .store: "store"
-    case .locked(let place), .managed(let place): place.description
-    default: Self.field(origin)
-    }
-  }
-
-  private func entry(_ info: ItemInfo, _ transaction: borrowing ReadTransaction) throws -> Entry {
-    let origin =
-      place.parent.map { ByteString(info.collection) == ByteString($0) ? EntryOrigin.parent($0) : .store } ?? .store
-    guard values else { return Entry(key: info.key, info: info, origin: origin, kind: info.kind.name, value: nil) }
-    if info.kind == .sealed, !reveal {
-      // The value is not shown, so it need not be opened.
-      return Entry(
-        key: info.key, info: info, origin: origin, kind: Value.Kind.sealed.name,
-        value: Redaction.sealed(byteCount: info.byteCount))
-    }
-    let value = try transaction.item(forKey: info.key, inCollection: info.collection)?.value
-    return Entry(
-      key: info.key, info: info, origin: origin, kind: (value?.kind ?? info.kind).name,
-      value: reveal ? value.map(ValueText.revealed) : value)
+      entry.key, entry.info?.collection ?? collection, entry.info, kind: entry.kind,
+      value: entry.info == nil || values ? entry.value : nil,
+      origin: all || place.parent != nil || entry.info == nil ? origin : nil)
   }
 
   // MARK: - Nothing there
@@ -157,7 +135,7 @@ struct ListRequest: Request {
   private func plainFields(_ entry: Entry) -> [String] {
     var fields = [entry.key]
     if long { fields += longFields(entry) }
-    if all || place.parent != nil { fields.append(Self.field(entry.origin)) }
+    if all || place.parent != nil { fields.append(field(entry)) }
     if let value = entry.value { fields.append(ValueText.text(value)) }
     return fields
   }
@@ -166,7 +144,7 @@ struct ListRequest: Request {
     guard long || values || all else { return entries.map { DisplayText.escapingControls($0.key) + "\n" } }
     guard !entries.isEmpty else { return [] }
     var table = Table()
-    let marks = entries.contains { !Self.mark($0.origin).isEmpty }
+    let marks = entries.contains { !mark($0).isEmpty }
     // What the columns of -l are is not plain from their contents.
     if long {
       let values = entries.contains { $0.value != nil }
@@ -176,7 +154,7 @@ struct ListRequest: Request {
     for entry in entries {
       var row = [DisplayText.escapingControls(entry.key)]
       if long { row += longFields(entry) }
-      let mark = Self.mark(entry.origin)
+      let mark = mark(entry)
       if marks, !mark.isEmpty || entry.value != nil { row.append(mark) }
       if let value = entry.value { row.append(Self.shown(value)) }
       let notes = RemainingTime.notes(expires: entry.info?.expires, due: entry.info?.due)
@@ -195,25 +173,29 @@ struct ListRequest: Request {
   }
 
   /// The origin of an entry, for display.
-  private static func mark(_ origin: EntryOrigin) -> String {
-    switch origin {
-    case .store: ""
-    case .parent(let parent): parent.isEmpty ? "(from \"\")" : "(from \(DisplayText.escapingControls(parent)))"
-    case .locked: "(locked)"
-    case .managed: "(managed)"
-    case .declared: "(default)"
+  private func mark(_ entry: Entry) -> String {
+    switch entry.found {
+    case .stored(let info)? where isParent(info.collection):
+      info.collection.isEmpty ? "(from \"\")" : "(from \(DisplayText.escapingControls(info.collection)))"
+    case .stored?: ""
+    case .locked?: "(locked)"
+    case .managed?: "(managed)"
+    case .declared?, nil: "(default)"
     }
   }
 
   /// The same for programs.
-  private static func field(_ origin: EntryOrigin) -> String {
-    switch origin {
-    case .store: ""
-    case .parent(let parent): "parent:\(parent)"
-    case .locked(let place): "locked:\(place)"
-    case .managed(let place): "managed:\(place)"
-    case .declared: "default"
+  private func field(_ entry: Entry) -> String {
+    switch entry.found {
+    case .stored(let info)?: isParent(info.collection) ? "parent:\(info.collection)" : ""
+    case .locked(_, let place)?: "locked:\(place)"
+    case .managed(_, let place)?: "managed:\(place)"
+    case .declared?, nil: "default"
     }
+  }
+
+  private func isParent(_ collection: String) -> Bool {
+    place.parent.map { $0.utf8.elementsEqual(collection.utf8) } ?? false
   }
 
   private func longFields(_ entry: Entry) -> [String] {

@@ -30,22 +30,26 @@ struct RenameCommand: ParsableCommand {
   )
   var force = false
 
+  @OptionGroup var names: UndeclaredOptions
+
   @OptionGroup(title: "Common options") var common: CommonOptions
 
   mutating func run() throws {
     let from = try common.reference(old)
     let to = try common.reference(new)
-    try to.requireUnlocked()
-    try CommandSession(common, in: [from.place, to.place], isWriting: true, force: force).write { transaction in
+    let session = try CommandSession(
+      common, in: [from.place, to.place], isWriting: true, force: force, undeclared: names.undeclared)
+    let notes: [String] = try session.write { transaction in
       guard try transaction.hasObject(forKey: from.key, inCollection: from.collection) else {
         throw from.notFound(in: transaction)
       }
-      if from.isSame(as: to) { return }
+      if from.isSame(as: to) { return [] }
       if !force { try check(from, to, transaction) }
       try transaction.moveObject(
         forKey: from.key, inCollection: from.collection, toKey: to.key, inCollection: to.collection)
-      if let managed = try? from.managed(), let note = from.noteOfLock(managed) { common.note(note) }
+      return transaction.notesOfLocks([from.key], in: from.collection)
     }
+    for note in notes { common.note(note) }
   }
 
   private func check(

@@ -32,8 +32,9 @@ struct RevertCommand: ParsableCommand {
     let text = argument[argument.utf8.index(after: at)...]
     guard let number = Int64(text), number > 0 else { throw refusal("\"\(text)\" is not the number of a version") }
     let reference = try common.reference(String(argument[..<at]))
-    try reference.requireUnlocked()
-    try CommandSession(common, in: [reference.place], isWriting: true, force: declared.force).write { transaction in
+    let session = try CommandSession(
+      common, in: [reference.place], isWriting: true, force: declared.force, undeclared: declared.undeclared)
+    try session.write { transaction in
       try transaction.restoreObject(forKey: reference.key, inCollection: reference.collection, version: number)
     }
   }

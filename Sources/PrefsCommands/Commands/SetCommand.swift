@@ -9,7 +9,8 @@ struct SetCommand: ParsableCommand {
       The value is read as the declared type of its setting, or else as the type of the existing value. Otherwise it is a \
       string, unless it begins with one of { [ ( < " and parses as JSON or a property list: numbers, booleans and other \
       types then need --type, or one of its short forms. A value that does not match the declaration, or the existing \
-      type, is refused with exit code 8.
+      type, is refused with exit code 8, as is a key that is not declared, in a collection with declared settings, unless it is \
+      there already, or --undeclared is given.
 
       With --expires-in or --expires-at, the key is gone from that time on, for every program at once. Setting a key again \
       without them, or without --due, clears its expiry or due date; append, increment, edit and import keep them.
@@ -125,6 +126,7 @@ struct SetCommand: ParsableCommand {
       reference: reference, value: value.map(CommandArguments.value),
       type: type ?? shortType?.type, base64: base64, hex: hex, valueFile: valueFile, stripNewline: stripNewline,
       secret: secret, ifVersion: ifVersion, ifAbsent: ifAbsent, expires: lifetime.expires, due: lifetime.due?.date,
-      options: common.ofSession(in: [reference.place], isWriting: true, force: declared.force))
+      options: common.ofSession(
+        in: [reference.place], isWriting: true, force: declared.force, undeclared: declared.undeclared))
   }
 }

@@ -27,8 +27,8 @@ struct SetRequest: Request {
   var readType: ValueType { type ?? (base64 || hex ? .data : .auto) }
 
   func run() throws {
-    try reference.requireUnlocked()
     let session = try CommandSession(options)
+    try session.requireUnlocked(reference)
     let read = try readValue(session)
     if let ifVersion, ifVersion > 0, try !session.exists() {
       // Do not create a store for this.
@@ -37,7 +37,7 @@ struct SetRequest: Request {
     let isText = try session.writeCreating { transaction in
       if isArgument, try transaction.isSealed(collection: reference.collection) { throw argumentRefused }
       let declaration = try transaction.declaration(forKey: reference.key, inCollection: reference.collection)
-      if declaration?.type == .secret, !secret, !options.allowsUndeclared { throw declaredSecretRefused }
+      if declaration?.type == .secret, !secret, !options.allowsBadValues { throw declaredSecretRefused }
       let kind = namesType || secret ? nil : try reference.presentKind(transaction)
       if kind == .secret { throw plainValueRefused }
       let newValue = try value(read, declaration, kind)
@@ -139,7 +139,7 @@ struct SetRequest: Request {
     } catch let failure as Failure where failure.status == .format {
       let way: String
       if let declaration {
-        if options.allowsUndeclared { return try ValueReader(type: .auto, encoding: encoding).value(bytes) }
+        if options.allowsBadValues { return try ValueReader(type: .auto, encoding: encoding).value(bytes) }
         way = "It is declared as \(declaration.type); --force sets it anyway."
       } else {
         way = kind.map { "The existing value has type \($0.name); another type needs --type." } ?? ""

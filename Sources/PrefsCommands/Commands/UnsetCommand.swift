@@ -64,18 +64,19 @@ struct UnsetCommand: ParsableCommand {
   // MARK: - Ways
 
   private func remove(_ references: [KeyReference], _ session: CommandSession) throws {
-    let missing = try session.write { transaction in
-      var missing: [Failure] = []
+    let (missing, notes) = try session.write { transaction in
+      var (missing, notes): ([Failure], [String]) = ([], [])
       for reference in references {
         if try transaction.hasObject(forKey: reference.key, inCollection: reference.collection) {
           try transaction.removeObject(forKey: reference.key, inCollection: reference.collection)
-          noteLock(of: [reference])
+          notes += transaction.notesOfLocks([reference.key], in: reference.collection)
         } else if !force {
           missing.append(Failure(.notFound, reference.notFoundMessage))
         }
       }
-      return missing
+      return (missing, notes)
     }
+    for note in notes { common.note(note) }
     guard let last = missing.last else { return }
     for failure in missing.dropLast() { Message.error(failure.message) }
     throw last
@@ -83,24 +84,17 @@ struct UnsetCommand: ParsableCommand {
 
   private func removeMatching(_ reference: KeyReference, _ session: CommandSession) throws {
     let glob = Glob(reference.key)
-    let keys = try session.write { transaction in
+    let (keys, notes) = try session.write { transaction in
       let keys = try transaction.allKeys(inCollection: reference.collection).filter(glob.matches)
       try transaction.removeObjects(forKeys: keys, inCollection: reference.collection)
-      return keys
+      return (keys, transaction.notesOfLocks(keys, in: reference.collection))
     }
-    noteLock(of: keys.map { KeyReference($0, in: reference.place) })
+    for note in notes { common.note(note) }
     guard !keys.isEmpty || force else {
       throw Failure(
         .notFound, "no key in \(KeyReference.describe(reference.collection)) matches \"\(reference.key)\".")
     }
     common.detail("removed \(DisplayText.count(keys.count, "key", "keys"))")
-  }
-
-  /// Says what stays in force of removed keys of one collection.
-  private func noteLock(of removed: [KeyReference]) {
-    // Bad files must not keep anyone from removing.
-    guard let managed = try? removed.first?.managed() else { return }
-    for note in removed.compactMap({ $0.noteOfLock(managed) }) { common.note(note) }
   }
 
   private func removeAll(of collection: String, _ session: CommandSession) throws {
@@ -109,24 +103,23 @@ struct UnsetCommand: ParsableCommand {
     try session.using(database) { database in
       let connection = try database.makeConnection()
       // Ask outside of a transaction, which would block all other writers until the answer.
-      let removed = try connection.read { transaction in
+      let (count, notes) = try connection.read { transaction in
         let leavesTraces = try purge && transaction.hasTraces(ofCollection: collection)
         if !force, !leavesTraces { try KeyReference.requireItems(in: collection, transaction) }
-        return try transaction.allKeys(inCollection: collection)
+        let keys = try transaction.allKeys(inCollection: collection)
+        return (keys.count, transaction.notesOfLocks(keys, in: collection))
       }
-      let count = removed.count
-      let references = removed.map { KeyReference($0, in: NamedCollection(collection)) }
       if purge {
         let keys = DisplayText.count(count, "key", "keys")
         if !force { try Erasure.confirm("\(keys) of \(name) with all history", common) }
         try connection.readWrite { try $0.erase(collection: collection) }
         try Erasure.clearTraces(database, common)
-        noteLock(of: references)
+        for note in notes { common.note(note) }
         return common.detail("erased \(name)")
       }
       if count > 0, !force { try confirm(count, name) }
       try connection.readWrite { try $0.removeAllObjects(inCollection: collection) }
-      noteLock(of: references)
+      for note in notes { common.note(note) }
       common.detail("removed all keys of \(name)")
     }
   }

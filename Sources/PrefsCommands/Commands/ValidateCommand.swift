@@ -15,7 +15,8 @@ struct ValidateCommand: ParsableCommand {
       An administrator's settings for the application shop are the files /etc/coffer/shop.d/*.json and *.plist, in the order of their \
       names. Their values are defaults. The dictionary "locked" has values that override all others, and that no user can \
       change; a list "locked" locks the named keys at the defaults of these files. The files of /etc/coffer/shop.d/locks have \
-      locked values only. A key of another collection is named COLLECTION/KEY; shop/timeout is timeout. Only root and the user may be able to write \
+      locked values only. A key of another collection is named COLLECTION/KEY, and that of a suite \
+      SUITE/COLLECTION/KEY; shop/timeout is timeout. Only root and the user may be able to write \
       to the files and the folders above them. For example:
 
         {"timeout": 30, "web/port": 8080, "locked": {"updates": false}}
@@ -44,7 +45,7 @@ struct ValidateCommand: ParsableCommand {
       let declared = try DeclaredKeys(transaction)
       let collections = try collection.map { [$0.name] } ?? Self.collections(declared, transaction)
       let findings = try collections.flatMap {
-        try Self.findings($0, declared, transaction) + Self.managedFindings($0, declared)
+        try Self.findings($0, declared, transaction) + Self.managedFindings($0, declared, transaction)
       }
       return (collections, findings)
     }
@@ -72,45 +73,29 @@ struct ValidateCommand: ParsableCommand {
   }
 
   /// The problems in the files of `/etc/coffer`.
-  private static func managedFindings(_ collection: String, _ declared: DeclaredKeys) throws -> [SettingFinding] {
+  private static func managedFindings(
+    _ collection: String, _ declared: DeclaredKeys, _ transaction: borrowing ReadTransaction
+  ) throws -> [SettingFinding] {
     // An environment uses its parent's files.
     guard CollectionEnvironment(collection: collection) == nil else { return [] }
-    let managed = try ManagedSettings(ofApplication: collection)
-    let doubts = managed.doubts.filter { declared.setting($0.name, in: collection) == nil }.map {
+    let effective = try transaction.effectiveSettings(of: collection)
+    let doubts = effective.doubts.filter { declared.setting($0.name, in: collection) == nil }.map {
       SettingFinding(
         collection: collection, key: $0.name, kind: .doubtful,
         text: "in \($0.place) locks nothing. Was it meant to be \"locked\"?")
     }
+    guard effective.hasDeclarations else { return doubts }
+    let keys = try effective.managedKeys(transaction)
     return doubts
-      + managed.allKeys.flatMap { key -> [SettingFinding] in
-        let given = [managed.locked(forKey: key), managed.defaultValue(forKey: key)].compactMap(\.self)
-        guard let declaration = declaration(ofManaged: key, in: collection, declared) else {
-          guard !declared.settings(in: collection).isEmpty else { return [] }
-          let near = declared.near(key, in: collection)
-          let hint = near.map { "; did you mean \"\($0)\"?" } ?? "."
-          return given.map {
-            SettingFinding(
-              collection: collection, key: key, kind: .unknown, text: "in \($0.place) is not declared\(hint)",
-              near: near)
-          }
-        }
-        return given.compactMap { value, place in
-          declaration.problem(of: value, showsValue: declaration.type != .secret).map { problem in
-            SettingFinding(
-              collection: collection, key: key, kind: declaration.type.accepts(value) ? .limit : .type,
-              text: "in \(place) must be \(problem).")
-          }
+      + keys.flatMap { key in
+        [effective.locked(key), effective.managedDefault(key)].compactMap(\.self).flatMap { value, place in
+          SettingFinding.all(
+            of: key, in: collection, declared,
+            isSealed: declared.setting(key, in: collection)?.declaration.type == .secret,
+            place: place.description
+          ) { value }
         }
       }
-  }
-
-  /// A name in those files is a key of the application's collection, or names another collection and a key.
-  private static func declaration(
-    ofManaged name: String, in collection: String, _ declared: DeclaredKeys
-  ) -> Declaration? {
-    if let own = declared.setting(name, in: collection) { return own.declaration }
-    return KeyReference.all(name, collection: nil).lazy
-      .compactMap { $0.collection.isEmpty ? nil : declared.setting($0.key, in: $0.collection)?.declaration }.first
   }
 
   private static func findings(

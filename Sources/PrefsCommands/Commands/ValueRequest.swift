@@ -15,16 +15,14 @@ struct ValueRequest: Request {
   func run() throws {
     let session = try CommandSession(options)
     if let output { try session.requireReplaceable(output) }
-    switch try session.valueInForce(of: reference, isNeeded: fallback == nil) {
-    case .stored(let item)?:
-      let origin = reference.place.origin(item.collection)
-      try emit(
-        json ? Array(ItemJSON.text(item, origin: origin).utf8) : originField(origin) + encoded(item.value),
-        endsLine: endsLine(item.value))
-    case .managed(let value, let place)?: try emit(value, origin: place.description)
-    case .declared(let value)?: try emit(value, origin: "default")
-    case nil: try emit(.string(fallback ?? ""), origin: "default")
+    guard let found = try session.valueInForce(of: reference, isNeeded: fallback == nil) else {
+      return try emit(.string(fallback ?? ""), origin: "default")
     }
+    let origin = found.origin(in: reference.place.parent, \.collection)
+    if json, case .stored(let item) = found {
+      return try emit(Array(ItemJSON.text(item, origin: origin).utf8), endsLine: endsLine(item.value))
+    }
+    try emit(found.value, origin: origin)
   }
 
   // MARK: - Output
@@ -43,7 +41,6 @@ struct ValueRequest: Request {
     return true
   }
 
-  /// Prints a value that is not stored.
   private func emit(_ value: Value, origin: String) throws {
     try emit(
       json ? Array(ItemJSON.text(reference, value, origin: origin).utf8) : originField(origin) + encoded(value),

@@ -20,21 +20,26 @@ package struct SettingFinding {
   /// What is wrong with a stored entry of a collection for which settings are declared.
   ///
   /// - Parameters:
+  ///   - place: Where the value is, if it is an administrator's.
   ///   - suggestsNames: Whether a name that is not declared is compared with those that are.
   ///   - value: Reads its value; asked for only where a declaration says what that is to be.
   package static func all(
     of key: String, in collection: String, _ declared: DeclaredKeys, isSealed: Bool,
-    suggestsNames: Bool = true, value: () throws -> Value?
+    place: String? = nil, suggestsNames: Bool = true, value: () throws -> Value?
   ) rethrows -> [SettingFinding] {
     func finding(_ kind: Kind, _ text: String, near: String? = nil) -> SettingFinding {
-      SettingFinding(collection: collection, key: key, kind: kind, text: text, near: near)
+      SettingFinding(
+        collection: collection, key: key, kind: kind, text: (place.map { "in \($0) " } ?? "") + text, near: near)
     }
     guard let declaration = declared.setting(key, in: collection)?.declaration else {
       let near = suggestsNames ? declared.near(key, in: collection) : nil
-      return [finding(.unknown, "is not declared" + (near.map { "; did you mean \"\($0)\"?" } ?? "."), near: near)]
+      let text = suggestsNames ? declared.absence(of: key, in: collection) : "not declared."
+      return [finding(.unknown, "is \(text)", near: near)]
     }
     var findings: [SettingFinding] = []
-    if let reason = declaration.deprecated { findings.append(finding(.deprecated, "is deprecated: \(reason)")) }
+    if place == nil, let reason = declaration.deprecated {
+      findings.append(finding(.deprecated, "is deprecated: \(reason)"))
+    }
     if let value = try value(), let problem = declaration.problem(of: value, showsValue: !isSealed) {
       findings.append(finding(declaration.type.accepts(value) ? .limit : .type, "must be \(problem)."))
     }

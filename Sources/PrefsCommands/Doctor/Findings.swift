@@ -45,13 +45,15 @@ package struct Findings {
     let (collections, declared) = try database.makeConnection().read { transaction in
       (try transaction.session.namesOfAllCollections(), try DeclaredKeys(transaction))
     }
-    let applications = Set(collections.map { ByteString(CollectionEnvironment(collection: $0)?.parent ?? $0) })
-      .sorted().map(\.string)
+    let applications = Set(
+      collections.map { ByteString(CollectionEnvironment(collection: $0)?.parent ?? $0) }
+        + declared.settings.flatMap { $0.owners.map { ByteString($0.application) } }
+    ).sorted().map(\.string)
     let doubts = applications.flatMap { application in
       // What cannot be read is a problem.
-      ((try? ManagedSettings(ofApplication: application).doubts) ?? []).filter {
+      ((try? EffectiveSettings(of: application, AdministratorFiles()).doubts) ?? []).filter {
         declared.setting($0.name, in: application) == nil
-      }.map { ManagedSettings.doubtText($0.name, $0.place) }
+      }.map { "\($0.place): \"\($0.name)\" is a setting, and locks nothing. Was it meant to be \"locked\"?" }
     }
     return (ManagedSettings.problems(ofApplications: applications).map(\.description), doubts)
   }

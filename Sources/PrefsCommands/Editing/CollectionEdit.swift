@@ -34,12 +34,10 @@ struct CollectionEdit {
 
   /// The differences between the original and `settings`.
   ///
-  /// - Throws: ``Failure`` with the status `format` for a redacted secret that did not exist before, `managed` for a
-  ///   key locked by an administrator.
+  /// - Throws: ``Failure`` with the status `format` for a redacted secret that did not exist before.
   func changes(to settings: [ImportedSetting]) throws -> [Change] {
     var changes: [Change] = []
     var gone = Set(before.keys)
-    let managed = try ManagedSettings(ofApplication: collection)
     for setting in settings {
       let earlier = before[ByteString(setting.key)]
       gone.remove(ByteString(setting.key))
@@ -48,44 +46,38 @@ struct CollectionEdit {
         throw Failure(
           .format, "key \"\(setting.key)\" is set to the placeholder of a hidden secret. Nothing was changed.")
       }
-      do {
-        try managed.requireUnlocked(setting.key, in: collection)
-      } catch let error as CofferError {
-        throw Failure(error.exitStatus, error.description)
-      }
       changes.append(Change(key: setting.key, version: versions[ByteString(setting.key)] ?? 0, value: value))
     }
     changes += gone.map { Change(key: $0.string, version: versions[$0] ?? 0, value: nil) }
     return changes
   }
 
-  /// Refuses values that violate their declarations, while they can still be edited.
+  /// Refuses what may not be set, while it can still be edited.
   ///
-  /// - Throws: ``Failure`` with the status `format`.
-  func checkDeclared(_ changes: [Change], _ transaction: borrowing ReadTransaction) throws {
-    let isSealed = try transaction.isSealed(collection: collection)
+  /// - Throws: ``Failure`` with a line for each change that is refused.
+  func check(_ changes: [Change], _ transaction: borrowing ReadTransaction) throws {
+    var refused: [Failure] = []
     for change in changes {
-      guard let value = change.value,
-        let declaration = try transaction.declaration(forKey: change.key, inCollection: collection),
-        let reason = declaration.problem(of: value, showsValue: !isSealed)
-      else { continue }
-      let name = KeyReference.text(change.key, in: collection)
-      throw Failure(.format, "\(name) must be \(reason). Nothing was changed; --force sets it anyway.")
+      guard let value = change.value else { continue }
+      do {
+        try transaction.requireSettable(value, forKey: change.key, inCollection: collection)
+      } catch let error as CofferError {
+        refused.append(Failure(error))
+      }
     }
+    guard let first = refused.first else { return }
+    throw Failure(first.status, first.message, details: refused.dropFirst().map(\.message))
   }
 
   /// Applies the changes, unless another writer has changed one of the keys.
   ///
   /// - Throws: `CofferError.versionMismatch`, with nothing changed.
-  func apply(_ changes: [Change], _ transaction: borrowing ReadWriteTransaction) throws {
+  /// - Returns: What stays in force of removed keys, as sentences.
+  func apply(_ changes: [Change], _ transaction: borrowing ReadWriteTransaction) throws -> [String] {
     for change in changes {
       try transaction.require(version: change.version, forKey: change.key, inCollection: collection)
-      if change.version > 0 {
-        // Keeps metadata, expiry and due date; without a value it removes the key.
-        try transaction.replaceObject(change.value, forKey: change.key, inCollection: collection)
-      } else {
-        try transaction.setObject(change.value, forKey: change.key, inCollection: collection)
-      }
+      try transaction.setKeepingRest(change.value, forKey: change.key, inCollection: collection)
     }
+    return transaction.notesOfLocks(changes.filter { $0.value == nil }.map(\.key), in: collection)
   }
 }

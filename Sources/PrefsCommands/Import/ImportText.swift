@@ -37,6 +37,7 @@ struct ImportText {
         "\(DisplayText.count(names.count, "secret", "secrets")) hidden in the file and missing here: "
           + "\(names.joined(separator: ", ")). Set each with prefs set, or export with --reveal.")
     }
+    lines += report.locks.map(DisplayText.escapingControls)
     if isDryRun { lines.append("Nothing was changed.") }
     return lines.joined(separator: "\n") + "\n"
   }

@@ -5,6 +5,8 @@ import CofferMaintenance
 package struct CommandSession {
   package let options: SessionOptions
   package let path: String
+  /// The administrators' files that count for it.
+  package let files: AdministratorFiles
   /// The store that the command is about, for what is said of its failure.
   ///
   /// Unsafe: sessions are made by the one thread that runs the command.
@@ -15,14 +17,15 @@ package struct CommandSession {
 
   /// - Parameter takesCollections: Whether the command uses each collection that is named, and not one.
   /// - Parameter force: Whether values are set, too, that are not as their settings are declared.
+  /// - Parameter undeclared: Whether keys are set, too, that are not declared.
   /// - Parameter collections: Those that are used, where they may be environments.
   /// - Parameter isWriting: Whether values are set in them: then those that are environments by their names must exist.
   init(
     _ options: CommonOptions, in collections: [NamedCollection] = [], takesCollections: Bool = false,
-    isWriting: Bool = false, force: Bool = false
+    isWriting: Bool = false, force: Bool = false, undeclared: Bool = false
   ) throws {
     if !takesCollections { try options.checkCollectionCount() }
-    try self.init(options.ofSession(in: collections, isWriting: isWriting, force: force))
+    try self.init(options.ofSession(in: collections, isWriting: isWriting, force: force, undeclared: undeclared))
   }
 
   /// The session of a command for which collections are no more than names.
@@ -33,6 +36,7 @@ package struct CommandSession {
   package init(_ options: SessionOptions) throws {
     self.options = options
     path = try StoreLocation.store(options)
+    files = AdministratorFiles(application: options.app)
     if Self.firstPath == nil { (Self.firstPath, Self.storeOptions) = (path, options.storeOptionText) }
     options.detail("using the store \(path)")
   }
@@ -42,8 +46,9 @@ package struct CommandSession {
 
   private func databaseOptions(isReadOnly: Bool = false) -> Database.Options {
     var result = Database.Options(
-      isReadOnly: isReadOnly, checksDeclarations: !options.allowsUndeclared,
+      isReadOnly: isReadOnly, checksDeclarations: !options.allowsBadValues,
       actor: options.actor ?? Environment.variable("PREFS_ACTOR"), acceptsOlderStore: options.acceptsOlderStore)
+    result.settingRules = SettingRules(files: files, allowsUndeclared: options.allowsUndeclared)
     if let timeout = options.timeout { result.busyTimeout = .milliseconds(Int64((timeout * 1000).rounded())) }
     return result
   }
@@ -173,7 +178,9 @@ package struct CommandSession {
 
   /// Opens the store for a dry run; if there is none, an empty one in memory.
   func openForTrial() throws -> Database {
-    do { return try open() } catch CofferError.storeNotFound where mayMakeStore { return try .inMemory() }
+    do { return try open() } catch CofferError.storeNotFound where mayMakeStore {
+      return try .inMemory(options: databaseOptions())
+    }
   }
 
   // MARK: - Transactions
@@ -192,6 +199,14 @@ package struct CommandSession {
     try using(try open()) { database in
       try unlocking(database) { try database.makeConnection().readWrite(body) }
     }
+  }
+
+  /// The same, creating the store first if there is none, and if the setting that is to be set is not locked.
+  func writeCreating<R>(
+    _ reference: KeyReference, _ body: (borrowing ReadWriteTransaction) throws -> R
+  ) throws -> R {
+    try requireUnlocked(reference)
+    return try writeCreating(body)
   }
 
   /// The same, creating the store first if there is none.

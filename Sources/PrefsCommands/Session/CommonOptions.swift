@@ -109,10 +109,12 @@ package struct CommonOptions: ParsableArguments, Talking {
 
   /// The options for a session.
   ///
-  /// - Parameter force: Whether to set values that violate their declarations.
-  func ofSession(force: Bool) -> SessionOptions {
+  /// - Parameters:
+  ///   - force: Whether to set values that violate their declarations.
+  ///   - undeclared: Whether to set keys that are not declared.
+  func ofSession(force: Bool, undeclared: Bool) -> SessionOptions {
     var options = ofSession
-    options.allowsUndeclared = force
+    (options.allowsBadValues, options.allowsUndeclared) = (force, undeclared)
     return options
   }
 

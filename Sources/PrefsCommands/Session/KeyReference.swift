@@ -50,8 +50,7 @@ package struct KeyReference {
 
   /// The argument that names the entry.
   package static func text(_ key: String, in collection: String) -> String {
-    if collection.isEmpty { return key.utf8.contains(UInt8(ascii: "/")) ? "/" + key : key }
-    return collection + "/" + key
+    KeyText.of(key, in: collection)
   }
 
   /// The failure for a missing key, with the nearest existing name.

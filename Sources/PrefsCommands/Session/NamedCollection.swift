@@ -36,12 +36,6 @@ struct NamedCollection {
       throw Failure(.usage, "\(reason).")
     }
   }
-
-  /// The collection where a value was found, for `--show-origin`.
-  func origin(_ collection: String) -> String {
-    guard let parent, collection.utf8.elementsEqual(parent.utf8) else { return "store" }
-    return "parent:\(parent)"
-  }
 }
 
 extension CommonOptions {
@@ -72,9 +66,9 @@ extension CommonOptions {
 
   /// What a session needs of them, for use of these collections.
   func ofSession(
-    in collections: [NamedCollection], isWriting: Bool = false, force: Bool = false
+    in collections: [NamedCollection], isWriting: Bool = false, force: Bool = false, undeclared: Bool = false
   ) -> SessionOptions {
-    var options = ofSession(force: force)
+    var options = ofSession(force: force, undeclared: undeclared)
     options.environments = collections.filter { isWriting || $0.parent != nil }.compactMap(\.environment)
     return options
   }
@@ -106,7 +100,7 @@ extension CommonOptions {
 
 extension Reading where Self: ~Copyable {
   /// A collection and, if it is an environment, its parent.
-  borrowing func shown(_ collection: String) throws -> [String] {
+  package borrowing func shown(_ collection: String) throws -> [String] {
     guard let environment = CollectionEnvironment(collection: collection), try hasEnvironment(environment) else {
       return [collection]
     }

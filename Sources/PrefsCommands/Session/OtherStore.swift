@@ -40,8 +40,10 @@ struct OtherStoreOptions: ParsableArguments {
   }
 
   /// A session for the store at `path`, which uses the first store's key file unless another key is given.
-  func session(_ path: String, _ common: CommonOptions, force: Bool = false) throws -> CommandSession {
-    var options = common.ofSession(force: force)
+  func session(_ path: String, _ common: CommonOptions, force: Bool = false, undeclared: Bool = false)
+    throws -> CommandSession
+  {
+    var options = common.ofSession(force: force, undeclared: undeclared)
     options.store = path
     // Descriptors have already been read.
     options.keyFile = isEmpty ? common.keyFile : otherKeyFile

@@ -19,7 +19,9 @@ package struct SessionOptions: Talking {
   var environments: [CollectionEnvironment] = []
   var timeout: Double?
   /// Whether to set values that violate their declarations.
-  var allowsUndeclared = false
+  var allowsBadValues = false
+  /// Whether to set keys that are not declared, in a collection with declared settings.
+  package var allowsUndeclared = false
   /// Whether a missing store is an error instead of being created.
   var mustExist = false
   /// Whether a store is opened that is older than the one that was used here last.

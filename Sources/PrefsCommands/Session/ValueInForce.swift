@@ -1,49 +1,81 @@
 import Coffer
 
-/// The value that programs see for a key, and its origin: an administrator's lock, the stored value, an administrator's default,
-/// or the declared default, in this order.
-enum ValueInForce {
-  case stored(Item)
-  case managed(Value, ManagedSettings.Place)
-  case declared(Value)
+extension Reading where Self: ~Copyable {
+  /// What is in force in a collection that a command names.
+  borrowing func effectiveSettings(in place: NamedCollection) throws -> EffectiveSettings {
+    try effectiveSettings(of: place.name, parent: place.parent)
+  }
 
+  /// The item in force for a key.
+  borrowing func itemInForce(_ reference: KeyReference) throws -> EffectiveSettings.Found<Item>? {
+    try effectiveSettings(in: reference.place).item(reference.key, self)
+  }
+
+  /// The value of a setting that was found without reading it; nil if there is none any more.
+  package borrowing func value(of found: EffectiveSettings.Found<ItemInfo>, forKey key: String) throws -> Value? {
+    switch found {
+    case .stored(let info): try value(forKey: key, inCollection: info.collection)
+    case .locked(let value, _), .managed(let value, _), .declared(let value): value
+    }
+  }
+
+  /// The sentences that say what stays in force of removed keys of a collection.
+  borrowing func notesOfLocks(_ removed: [String], in collection: String) -> [String] {
+    // Bad files must not keep anyone from removing.
+    (try? effectiveSettings(of: collection)).map { removed.compactMap($0.noteOfLock) } ?? []
+  }
+}
+
+extension EffectiveSettings.Found<Item> {
   var value: Value {
     switch self {
     case .stored(let item): item.value
-    case .managed(let value, _), .declared(let value): value
+    case .locked(let value, _), .managed(let value, _), .declared(let value): value
     }
   }
 }
 
-extension KeyReference {
-  /// - Parameter managed: The administrator's settings for its collection.
-  func valueInForce(
-    _ transaction: borrowing some Reading & ~Copyable, _ managed: ManagedSettings
-  ) throws -> ValueInForce? {
-    if let locked = managed.locked(forKey: key) { return .managed(locked.value, locked.place) }
-    if let item = try shownItem(transaction) { return .stored(item) }
-    if let given = managed.defaultValue(forKey: key) { return .managed(given.value, given.place) }
-    return try transaction.declaration(forKey: key, inCollection: collection)?.defaultValue.map { .declared($0) }
+extension EffectiveSettings.Found {
+  var isLocked: Bool { if case .locked = self { true } else { false } }
+
+  /// The origin of the value, as `get` shows it.
+  ///
+  /// - Parameter collection: Returns the collection of what is stored.
+  package func origin(in parent: String?, _ collection: (Stored) -> String) -> String {
+    switch self {
+    case .locked(_, let place), .managed(_, let place): return place.description
+    case .stored(let stored):
+      let name = collection(stored)
+      return parent.map { $0.utf8.elementsEqual(name.utf8) } ?? false ? "parent:\(name)" : "store"
+    case .declared: return "default"
+    }
   }
 }
 
 extension CommandSession {
+  /// Refuses to set what an administrator has locked, before a store is created or a value is asked for.
+  ///
+  /// - Throws: `CofferError.lockedByAdministrator`.
+  func requireUnlocked(_ reference: KeyReference) throws {
+    try EffectiveSettings(of: reference.collection, files).requireUnlocked(reference.key)
+  }
+
   /// The value in force for a key.
   ///
   /// - Parameter isNeeded: Whether its absence is an error.
-  func valueInForce(of reference: KeyReference, isNeeded: Bool = true) throws -> ValueInForce? {
-    let managed = try reference.managed()
+  func valueInForce(of reference: KeyReference, isNeeded: Bool = true) throws -> EffectiveSettings.Found<Item>? {
+    let known = try EffectiveSettings(of: reference.collection, parent: reference.place.parent, files)
     // A locked value needs no store, nor its key.
-    if let locked = managed.locked(forKey: reference.key) { return .managed(locked.value, locked.place) }
+    if let locked = known.locked(reference.key) { return .locked(locked.value, locked.place) }
     do {
       return try read { transaction in
-        let found = try reference.valueInForce(transaction, managed)
+        let found = try transaction.itemInForce(reference)
         guard found != nil || !isNeeded else { throw reference.notFound(in: transaction) }
         return found
       }
     } catch CofferError.storeNotFound {
       // Before the first `set` there is no store, and every key has its default.
-      if let given = managed.defaultValue(forKey: reference.key) { return .managed(given.value, given.place) }
+      if let given = known.managedDefault(reference.key) { return .managed(given.value, given.place) }
       if isNeeded { throw CofferError.storeNotFound(path: path) }
       return nil
     }

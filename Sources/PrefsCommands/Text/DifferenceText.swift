@@ -6,6 +6,8 @@ struct DifferenceText {
   let collection: String
   let otherCollection: String
   let differences: [ItemDifference]
+  /// What is in force instead of stored values that differ, as sentences.
+  let locks: [String]
 
   /// One line per key.
   var lines: [String] {

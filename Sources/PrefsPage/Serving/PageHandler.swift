@@ -164,6 +164,13 @@ struct PageHandler: HTTPHandler {
             ("reason", JSONText.quoted(reason)),
           ]
         ))
+    case CofferError.undeclaredSetting(let collection, let key, let reason):
+      return json(
+        .unprocessableContent,
+        self.error(
+          "format",
+          "\(KeyReference.text(key, in: collection)) is \(reason) Nothing was changed; `prefs ui --undeclared` permits it.",
+          [("collection", JSONText.quoted(collection)), ("key", JSONText.quoted(key))]))
     case let error as CofferError:
       return json(.unprocessableContent, self.error("\(error.exitStatus)", error.description))
     default:

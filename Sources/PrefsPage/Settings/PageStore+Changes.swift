@@ -105,7 +105,8 @@ extension PageStore {
       throw Failure(.usage, "a request must have 1 to \(Self.changeLimit) changes.")
     }
     try requireWritable()
-    for change in changes { try check(change) }
+    for change in changes { try scope.require(change.collection) }
+    session.files.forget()
     let json = json
     let entries = try unlocking {
       try connection.readWrite { transaction in
@@ -120,11 +121,6 @@ extension PageStore {
     guard !isReadOnly else {
       throw Failure(.refused, "this page is read-only: it was started read-only, or the store is read-only.")
     }
-  }
-
-  private func check(_ change: Change) throws {
-    try scope.require(change.collection)
-    try ManagedSettings(ofApplication: change.collection).requireUnlocked(change.key, in: change.collection)
   }
 
   private func requireUnchanged(
@@ -149,7 +145,8 @@ extension PageStore {
     case .restore(let version): try transaction.restoreObject(forKey: key, inCollection: collection, version: version)
     case .set(let text, let type):
       let declaration = try transaction.declaration(forKey: key, inCollection: collection)
-      try set(try value(text, type, key, collection, declaration), key, collection, transaction)
+      try transaction.setKeepingRest(
+        try value(text, type, key, collection, declaration), forKey: key, inCollection: collection)
     }
     return UndoRecord.Entry(
       collection: collection, key: key, before: before,
@@ -163,17 +160,6 @@ extension PageStore {
       return try EditedText.value(text, type: type, declaration)
     } catch let failure as Failure where failure.status == .format {
       throw Failure(.format, "\(KeyReference.text(key, in: collection)): \(failure.message) Nothing was changed.")
-    }
-  }
-
-  /// Keeps metadata, expiry and due date of what is there.
-  private func set(
-    _ value: Value, _ key: String, _ collection: String, _ transaction: borrowing ReadWriteTransaction
-  ) throws {
-    if try transaction.hasObject(forKey: key, inCollection: collection) {
-      try transaction.replaceObject(value, forKey: key, inCollection: collection)
-    } else {
-      try transaction.setObject(value, forKey: key, inCollection: collection)
     }
   }
 
@@ -201,8 +187,11 @@ extension PageStore {
     }
     try requireWritable()
     let json = json
+    session.files.forget()
     let entries = try unlocking {
       try connection.readWrite { transaction in
+        // It was there before.
+        transaction.session.settingRules?.allowsUndeclared = true
         try requireUnchanged(record.entries.map { ($0.collection, $0.key, $0.version) }, json, transaction)
         return try record.entries.map { try bringBack($0, transaction) }
       }

@@ -18,7 +18,7 @@ final class PageStore: Sendable {
   let connection: Connection
   private let index: Mutex<SettingsIndex>
   let undoing = Mutex(UndoStack())
-  private let session: CommandSession
+  let session: CommandSession
 
   /// - Throws: What reading the store throws.
   init(_ database: Database, session: CommandSession, scope: CollectionScope, isReadOnly: Bool) throws {

@@ -49,25 +49,25 @@ struct SettingJSON {
   ) throws -> (members: [(name: String, json: String)], value: Value?) {
     let info = try transaction.info(forKey: key, inCollection: collection)
     let declaration = reader.declared.setting(key, in: collection)?.declaration
-    let managed = reader.managed(collection)
-    let locked = managed?.locked(forKey: key)
+    let effective = try reader.effectiveSettings(in: collection, transaction)
+    let found = try effective.find(key) {
+      try transaction.info(forKey: key, inCollection: $0)
+    } declared: {
+      declaration?.defaultValue
+    }
+    let origin = found?.origin(in: effective.shown.dropFirst().first, \.collection) ?? "default"
     var value: Value?
-    var origin = "store"
-    var kind = info?.kind.name ?? declaration?.type.description ?? "any"
+    var kind = declaration?.type.description ?? "any"
     var isLong = false
-    if let locked {
-      (value, origin, kind) = (locked.value, locked.place.description, locked.value.kind.name)
-    } else if let info {
-      isLong = info.byteCount > limit
-      if info.kind == .sealed || reader.isSealed(collection) {
-        kind = Value.Kind.sealed.name
-      } else if !isLong {
-        value = try transaction.value(forKey: key, inCollection: collection)
-      }
-    } else if let given = managed?.defaultValue(forKey: key) {
-      (value, origin, kind) = (given.value, given.place.description, given.value.kind.name)
-    } else {
-      (value, origin) = (declaration?.defaultValue, "default")
+    switch found {
+    case .stored(let shown)?:
+      isLong = shown.byteCount > limit
+      let isSealed = shown.kind == .sealed || reader.isSealed(shown.collection)
+      kind = isSealed ? Value.Kind.sealed.name : shown.kind.name
+      if !isSealed, !isLong { value = try transaction.value(forKey: key, inCollection: shown.collection) }
+    case .locked(let given, _)?, .managed(let given, _)?: (value, kind) = (given, given.kind.name)
+    case .declared(let given)?: value = given
+    case nil: break
     }
     let isHidden = declaration?.type == .secret || value?.kind == .secret || kind == Value.Kind.secret.name
     var members = ItemJSON.members(
@@ -80,7 +80,7 @@ struct SettingJSON {
       ("long", isLong ? "true" : "false"),
       ("summary", JSONText.quoted(declaration?.summary ?? "")),
       ("problem", findings.isEmpty ? "null" : JSONText.quoted(findings.map(\.text).joined(separator: " "))),
-      ("locked", locked.map { JSONText.quoted($0.place.description) } ?? "null"),
+      ("locked", effective.locked(key).map { JSONText.quoted($0.place.description) } ?? "null"),
     ]
     return (members, isHidden ? nil : value)
   }

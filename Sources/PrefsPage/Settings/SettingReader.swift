@@ -4,7 +4,7 @@ import PrefsCommands
 /// Makes entries of the list from a store: what is stored, what is declared, and what an administrator gives.
 struct SettingReader: Sendable {
   let declared: DeclaredKeys
-  private var managed: [ByteString: ManagedSettings] = [:]
+  private var effective: [ByteString: EffectiveSettings] = [:]
   private var sealed: Set<ByteString>
 
   /// Longer texts are searched up to here.
@@ -17,9 +17,6 @@ struct SettingReader: Sendable {
 
   func isSealed(_ collection: String) -> Bool { sealed.contains(ByteString(collection)) }
 
-  /// What an administrator gives a collection, as it was when the collection was looked at first.
-  func managed(_ collection: String) -> ManagedSettings? { managed[ByteString(collection)] }
-
   /// Looks at what is not in a commit's list of keys: whether the collection is sealed.
   mutating func follow(_ collection: String, _ transaction: borrowing ReadTransaction) throws {
     if try transaction.isSealed(collection: collection) {
@@ -27,13 +24,22 @@ struct SettingReader: Sendable {
     } else {
       sealed.remove(ByteString(collection))
     }
-    try lookAtManaged(collection)
+    _ = try known(collection, transaction)
   }
 
-  private mutating func lookAtManaged(_ collection: String) throws {
-    guard managed[ByteString(collection)] == nil else { return }
-    let settings = try ManagedSettings(ofApplication: collection)
-    managed[ByteString(collection)] = settings
+  private mutating func known(
+    _ collection: String, _ transaction: borrowing ReadTransaction
+  ) throws -> EffectiveSettings {
+    let settings = try effective[ByteString(collection)] ?? transaction.effectiveSettings(in: collection)
+    effective[ByteString(collection)] = settings
+    return settings
+  }
+
+  /// What is in force in a collection, with an administrator's files as they were when it was looked at first.
+  func effectiveSettings(
+    in collection: String, _ transaction: borrowing some Reading & ~Copyable
+  ) throws -> EffectiveSettings {
+    try effective[ByteString(collection)] ?? transaction.effectiveSettings(in: collection)
   }
 
   // MARK: - Entries
@@ -42,7 +48,7 @@ struct SettingReader: Sendable {
   mutating func settings(
     of collection: String, _ transaction: borrowing ReadTransaction
   ) throws -> [IndexedSetting] {
-    try lookAtManaged(collection)
+    let known = try known(collection, transaction)
     let infos = try transaction.itemInfos(inCollection: collection)
     var values: [ByteString: Value] = [:]
     if !isSealed(collection) {
@@ -55,7 +61,7 @@ struct SettingReader: Sendable {
     var settings = infos.map { info in
       entry(info.key, collection, info, values[ByteString(info.key)], hasDeclarations: hasDeclarations)
     }
-    let others = declared.settings(in: collection).map(\.declaration.name) + (managed(collection)?.allKeys ?? [])
+    let others = declared.settings(in: collection).map(\.declaration.name) + (try known.managedKeys(transaction))
     for key in others where seen.insert(ByteString(key)).inserted {
       settings.append(entry(key, collection, nil, nil, hasDeclarations: hasDeclarations))
     }
@@ -67,8 +73,9 @@ struct SettingReader: Sendable {
     _ key: String, _ collection: String, _ transaction: borrowing ReadTransaction
   ) throws -> IndexedSetting? {
     let info = try transaction.info(forKey: key, inCollection: collection)
-    let isGiven = managed(collection).map { $0.locked(forKey: key) != nil || $0.defaultValue(forKey: key) != nil }
-    guard info != nil || isGiven ?? false || declared.setting(key, in: collection) != nil else { return nil }
+    let known = try effectiveSettings(in: collection, transaction)
+    let isGiven = known.locked(key) != nil || known.managedDefault(key) != nil
+    guard info != nil || isGiven || declared.setting(key, in: collection) != nil else { return nil }
     let value =
       isSealed(collection) || info == nil ? nil : try transaction.value(forKey: key, inCollection: collection)
     let hasDeclarations = !declared.settings(in: collection).isEmpty
@@ -91,6 +98,13 @@ struct SettingReader: Sendable {
       collection: collection, key: key, info: info,
       isChanged: info != nil && (value == nil || value != declaration?.defaultValue),
       hasProblem: problem, searchText: Array(text.lowercased().utf8))
+  }
+}
+
+extension Reading where Self: ~Copyable {
+  /// What is in force in a collection of the page, which shows environments beside their collections.
+  borrowing func effectiveSettings(in collection: String) throws -> EffectiveSettings {
+    try effectiveSettings(of: collection, parent: shown(collection).dropFirst().first)
   }
 }
 

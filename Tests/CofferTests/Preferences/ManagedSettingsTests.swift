@@ -249,7 +249,7 @@ import Testing
       #expect(throws: CofferError.self) { try settings.set(1, forKey: key) }
       #expect(throws: CofferError.self) { try settings.set(1, for: Key(key, in: "app", default: 1)) }
     }
-    #expect(try roots.read().allKeys == ["port", "size", "theme", "width"])
+    #expect(try roots.read().keys(in: "app").sorted() == ["port", "size", "theme", "width"])
   }
 
   @Test("A dictionary or a list whose name has one slip is a setting, and is noted")
@@ -259,7 +259,7 @@ import Testing
     let managed = try roots.read()
     #expect(managed.doubts.map(\.name) == ["blocked", "locke"])
     #expect(managed.doubts.map(\.place) == [roots.place("etc/app.d/a.json"), roots.place("etc/app.d/a.json", line: 2)])
-    #expect(managed.defaultValue(forKey: "blocked")?.value == .array(["x"]) && managed.locked.isEmpty)
+    #expect(managed.entry("blocked", in: \.defaults)?.value == .array(["x"]) && managed.locked.isEmpty)
   }
 
   @Test(
@@ -303,8 +303,9 @@ import Testing
     try roots.write("etc/app.d/a.json", #"{"Locked": true, "locks": 3}"#)
     try roots.write("etc/app.d/locks/a.json", #"{"locked": ["x"], "lock": {"a": 1}}"#)
     let managed = try roots.read()
-    #expect(managed.defaultValue(forKey: "Locked")?.value == true && managed.defaultValue(forKey: "locks")?.value == 3)
-    #expect(managed.locked(forKey: "locked")?.value == .array(["x"]) && managed.locked(forKey: "lock") != nil)
+    #expect(
+      managed.entry("Locked", in: \.defaults)?.value == true && managed.entry("locks", in: \.defaults)?.value == 3)
+    #expect(managed.entry("locked", in: \.locked)?.value == .array(["x"]) && managed.entry("lock", in: \.locked) != nil)
   }
 
   @Test(
@@ -355,12 +356,12 @@ import Testing
       "<plist>\n<dict>\n<key>d</key>\n<!-- -->\n<array/>\n<key>e</key><string>1</string></dict>\n</plist>")
     try roots.write("etc/app.d/3.plist", "// Old.\n{ f = 1;\n g = { a = 1; }; }")
     let managed = try roots.read()
-    let defaults = ["a", "b", "d", "e", "f", "g"].map { managed.defaultValue(forKey: $0)?.place.line }
+    let defaults = ["a", "b", "d", "e", "f", "g"].map { managed.entry($0, in: \.defaults)?.place?.line }
     #expect(defaults == [2, 4, 3, 6, 2, 3])
-    #expect(["c", "a"].map { managed.locked(forKey: $0)?.place.line } == [6, 7])
+    #expect(["c", "a"].map { managed.entry($0, in: \.locked)?.place?.line } == [6, 7])
     let list = try PropertyListSerialization.data(fromPropertyList: ["h": 1], format: .binary, options: 0)
     try list.write(to: URL(filePath: "\(roots.path)/etc/app.d/4.plist"))
-    let place = try #require(try roots.read().defaultValue(forKey: "h")?.place)
+    let place = try #require(try roots.read().entry("h", in: \.defaults)?.place)
     #expect(place.line == nil && place.description == "\(roots.path)/etc/app.d/4.plist")
   }
 }

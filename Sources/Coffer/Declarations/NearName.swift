@@ -1,11 +1,9 @@
-import Coffer
-
 /// Finds the name most likely meant by a mistyped one.
-enum NearName {
+package enum NearName {
   /// The name among `candidates` nearest to `name`; nil when none is near enough.
   ///
   /// The empty name is near nothing.
-  static func best(for name: String, among candidates: some Sequence<String>) -> String? {
+  package static func best(for name: String, among candidates: some Sequence<String>) -> String? {
     let wanted = Array(name.lowercased().unicodeScalars)
     // At most one typo in every three characters. A letter alone is near any other.
     var limit = wanted.count < 2 ? 0 : min(3, max(1, wanted.count / 3))

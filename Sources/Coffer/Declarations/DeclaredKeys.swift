@@ -1,6 +1,4 @@
-import Coffer
-
-/// The settings declared by a store's programs, as commands need them.
+/// The settings declared by a store's programs, as tools need them.
 package struct DeclaredKeys {
   /// One setting, and the applications that declare it.
   package struct Setting {
@@ -22,9 +20,13 @@ package struct DeclaredKeys {
   }
 
   package init(_ transaction: borrowing some Reading & ~Copyable) throws {
+    self.init(try transaction.declaredSettings())
+  }
+
+  init(_ all: [DeclaredSetting]) {
     var settings: [Setting] = []
     var places: [Name: Int] = [:]
-    for declared in try transaction.declaredSettings() {
+    for declared in all {
       let owner = (application: declared.application, version: declared.version)
       let name = Name(declared.declaration.name, declared.declaration.collection)
       if let place = places[name] {
@@ -56,30 +58,16 @@ package struct DeclaredKeys {
     }
   }
 
+  /// The rest of the sentence that begins with a key that is not declared: that it is not, and which was most likely meant.
+  package func absence(of key: String, in collection: String) -> String {
+    near(key, in: collection).map { "not declared; did you mean \"\($0)\"?" } ?? "not declared."
+  }
+
   /// The declared key most likely meant by a mistyped one.
   package func near(_ key: String, in collection: String) -> String? {
     let own = settings(in: collection).map(\.declaration.name)
-    if let near = NearName.best(for: key, among: own) { return KeyReference.text(near, in: collection) }
-    let all = settings.map { KeyReference.text($0.declaration.name, in: $0.declaration.collection) }
-    return NearName.best(for: KeyReference.text(key, in: collection), among: all)
-  }
-}
-
-extension DeclaredKeys.Setting {
-  /// The applications that declare it, on one line.
-  package var ownerText: String {
-    owners.map { owner in owner.version.map { "\(owner.application) \($0)" } ?? owner.application }
-      .joined(separator: ", ")
-  }
-
-  /// The members of a JSON object that are the same in every command.
-  var ownerJSON: String {
-    JSONText.array(
-      owners.map { owner in
-        JSONText.object([
-          ("application", JSONText.quoted(owner.application)),
-          ("version", owner.version.map(JSONText.quoted) ?? "null"),
-        ])
-      })
+    if let near = NearName.best(for: key, among: own) { return KeyText.of(near, in: collection) }
+    let all = settings.map { KeyText.of($0.declaration.name, in: $0.declaration.collection) }
+    return NearName.best(for: KeyText.of(key, in: collection), among: all)
   }
 }

@@ -1,0 +1,251 @@
+import CofferCrypto
+
+/// What is in force in one collection.
+///
+/// Everything that shows or sets a setting asks here which value it has and where it comes from, who has locked it, and what
+/// administrators say of it.
+///
+/// The value of a setting is the first of these:
+///
+/// 1. what an administrator has locked,
+/// 2. in a program that takes them: forced values, arguments, variables of the process (``Preferences/Layer``),
+/// 3. the store: the environment's own value, then its parent's; in a program's search list also its suites and the global
+///    collection,
+/// 4. an administrator's default,
+/// 5. the default that the program has registered, or else declared.
+///
+/// A tool knows nothing of the second and of what a program registers. Administrators' files name a setting by its place in
+/// the store, see ``ManagedSettings/name(of:in:)``.
+package struct EffectiveSettings: Sendable {
+  /// The collection with its environment, if it has one.
+  package let collection: String
+  /// The collections whose values show, in order: the environment, then its parent.
+  package let shown: [String]
+  /// The applications whose administrators' files are asked, the one that a command names first.
+  package let applications: [String]
+  /// Whether programs declare settings of the collection.
+  package let hasDeclarations: Bool
+  private let files: [ManagedSettings]
+  /// The parent of an environment that was named as a collection, and so shows its own values alone.
+  private let hidden: String?
+
+  /// What is known before the store is open: the files of the application that the tool names, or else of the one that the
+  /// collection is named after.
+  ///
+  /// - Parameter parent: The collection whose values show where the environment has none.
+  /// - Throws: As ``AdministratorFiles/settings(ofApplication:)``.
+  package init(of collection: String, parent: String? = nil, _ files: AdministratorFiles) throws {
+    try self.init(collection, parent, files, declaring: [])
+  }
+
+  /// - Parameter declaring: The applications that declare settings of the collection.
+  init(_ collection: String, _ parent: String?, _ files: AdministratorFiles, declaring: [String]) throws {
+    let environment = CollectionEnvironment(collection: collection)
+    self.collection = collection
+    shown = [collection] + (parent.map { [$0] } ?? [])
+    hidden = parent == nil ? environment?.parent : nil
+    hasDeclarations = !declaring.isEmpty
+    let first = files.application ?? environment?.parent ?? collection
+    applications = [first] + declaring.filter { ByteString($0) != ByteString(first) }
+    self.files = try applications.map(files.settings)
+  }
+
+  /// What is in force in a collection alone, by files that are known.
+  init(_ collection: String, _ files: [ManagedSettings]) {
+    (self.collection, shown, hidden, hasDeclarations) = (collection, [collection], nil, false)
+    (applications, self.files) = ([], files)
+  }
+
+  // MARK: - The order
+
+  /// The first source that has the value of a setting: the order of precedence, for tools and programs alike.
+  @inline(__always)
+  static func first<Found>(
+    above: () throws -> Found?, stored: () throws -> Found?, managed: () throws -> Found?,
+    fallback: () throws -> Found?
+  ) rethrows -> Found? {
+    if let found = try above() { return found }
+    if let found = try stored() { return found }
+    if let found = try managed() { return found }
+    return try fallback()
+  }
+
+  /// The value of a setting and its source.
+  package enum Found<Stored> {
+    case locked(Value, ManagedSettings.Place)
+    /// What is stored, in the form that was asked for: an item, or only what is known without reading it.
+    case stored(Stored)
+    case managed(Value, ManagedSettings.Place)
+    case declared(Value)
+  }
+
+  /// Finds the value in force.
+  ///
+  /// - Parameters:
+  ///   - stored: Returns what a collection has.
+  ///   - declared: Returns the declared default.
+  package func find<Stored>(
+    _ key: String, stored: (_ collection: String) throws -> Stored?, declared: () throws -> Value?
+  ) rethrows -> Found<Stored>? {
+    var isHidden = false
+    return try Self.first(
+      above: { locked(key).map { .locked($0.value, $0.place) } },
+      stored: {
+        for name in shown {
+          if let stored = try stored(name) { return .stored(stored) }
+        }
+        // A default is not in force where the parent has a value.
+        isHidden = try hidden.map { try stored($0) != nil } ?? false
+        return nil
+      },
+      managed: { isHidden ? nil : managedDefault(key).map { .managed($0.value, $0.place) } },
+      fallback: { isHidden ? nil : try declared().map { .declared($0) } })
+  }
+
+  /// The item in force.
+  package func item(
+    _ key: String, _ transaction: borrowing some Reading & ~Copyable
+  ) throws -> Found<Item>? {
+    try find(key) {
+      try transaction.item(forKey: key, inCollection: $0)
+    } declared: {
+      try transaction.declaration(forKey: key, inCollection: collection)?.defaultValue
+    }
+  }
+
+  // MARK: - Administrators
+
+  /// A value of an administrator, and its place.
+  package typealias Managed = (value: Value, place: ManagedSettings.Place)
+
+  /// The locked value of a key; nil if it is not locked.
+  package func locked(_ key: String) -> Managed? { first(key, in: \.locked) }
+
+  /// An administrator's default for a key.
+  package func managedDefault(_ key: String) -> Managed? { first(key, in: \.defaults) }
+
+  private func first(
+    _ key: String, in part: KeyPath<ManagedSettings, [ByteString: ManagedSettings.Entry]>
+  ) -> Managed? {
+    for file in files where !file.isEmpty {
+      if let entry = file.entry(file.name(of: key, in: collection), in: part), let place = entry.place {
+        return (entry.value, place)
+      }
+    }
+    return nil
+  }
+
+  /// - Throws: `CofferError.lockedByAdministrator`.
+  package func requireUnlocked(_ key: String) throws {
+    guard let file = locked(key)?.place.file else { return }
+    throw CofferError.lockedByAdministrator(collection: collection, key: key, file: file)
+  }
+
+  /// The sentence that says what stays in force of a key that was removed; nil if it is not locked.
+  package func noteOfLock(_ key: String) -> String? {
+    locked(key).map { "\(KeyText.of(key, in: collection)) keeps the value that \($0.place) locks, in every program." }
+  }
+
+  /// The keys of all settings of the collection: stored, an administrator's, or declared, each once in this order.
+  package func keys(
+    _ declared: DeclaredKeys, _ transaction: borrowing some Reading & ~Copyable
+  ) throws -> [String] {
+    var keys: [String] = []
+    for name in shown { keys += try transaction.allKeys(inCollection: name) }
+    keys += try managedKeys(transaction) + declared.settings(in: collection).map(\.declaration.name)
+    var seen: Set<ByteString> = []
+    return keys.filter { seen.insert(ByteString($0)).inserted }
+  }
+
+  /// The keys of the collection with a lock or a default of an administrator.
+  ///
+  /// A name with slashes may be of several collections: it is listed for the one that the store knows.
+  package func managedKeys(_ transaction: borrowing some Reading & ~Copyable) throws -> [String] {
+    var keys: Set<ByteString> = []
+    for file in files where !file.isEmpty {
+      for key in file.keys(in: collection) where try !isOfAnother(key, file, transaction) {
+        keys.insert(ByteString(key))
+      }
+    }
+    return keys.sorted().map(\.string)
+  }
+
+  /// Whether a key's name in the files is rather that of a key in another collection.
+  private func isOfAnother(
+    _ key: String, _ file: ManagedSettings, _ transaction: borrowing some Reading & ~Copyable
+  ) throws -> Bool {
+    let session = transaction.session
+    for slash in key.utf8.indices where key.utf8[slash] == UInt8(ascii: "/") {
+      let other = file.name(of: String(key[..<slash]), in: collection)
+      let isKnown =
+        try transaction.numberOfKeys(inCollection: other) > 0
+        || !session.reading { try session.declarations.applications(in: other) }.isEmpty
+      if isKnown { return true }
+    }
+    return false
+  }
+
+  /// Names in the collection's own files that may be slips for `locked`, and their places.
+  package var doubts: [(name: String, place: ManagedSettings.Place)] {
+    files.filter { $0.isOf(collection) }.flatMap(\.doubts)
+  }
+}
+
+extension Reading where Self: ~Copyable {
+  /// What is in force in a collection, by the files of the application that a tool names, or else that the collection is named
+  /// after, and of those that declare settings there.
+  ///
+  /// - Parameter parent: The collection whose values show where the environment has none.
+  /// - Throws: `CofferError.malformedSettings`, `.permissionDenied` or `.inputOutput` where an administrator's files cannot be read.
+  package borrowing func effectiveSettings(
+    of collection: String, parent: String? = nil
+  ) throws -> EffectiveSettings {
+    let session = session
+    let files = session.settingRules?.files ?? AdministratorFiles()
+    let declaring = try session.reading { try session.declarations.applications(in: collection) }
+    return try EffectiveSettings(collection, parent, files, declaring: declaring)
+  }
+}
+
+/// The administrators' files as a tool reads them: those of each application once.
+package final class AdministratorFiles: Sendable {
+  /// The application that the tool is used for; nil if each collection is that of an application of its name.
+  let application: String?
+  private let roots: [String]
+  private let known = Lock<[ByteString: ManagedSettings]>([:])
+
+  package convenience init(application: String? = nil) {
+    self.init(application: application, roots: ManagedSettings.Folders.roots)
+  }
+
+  /// - Parameter roots: The parents of applications' folders.
+  init(application: String?, roots: [String]) { (self.application, self.roots) = (application, roots) }
+
+  /// - Throws: `CofferError.malformedSettings` for a file that does not hold a dictionary of settings, or is TOML;
+  ///   `.permissionDenied` if a file cannot be read, or if others can write to it or to a folder above it; `.inputOutput`.
+  func settings(ofApplication application: String) throws -> ManagedSettings {
+    if let settings = known.withLock({ $0[ByteString(application)] }) { return settings }
+    let settings = try ManagedSettings(in: folders(of: application))
+    known.withLock { $0[ByteString(application)] = settings }
+    return settings
+  }
+
+  func folders(of application: String) -> ManagedSettings.Folders {
+    ManagedSettings.Folders(ofApplication: application, in: roots)
+  }
+
+  /// Reads the files again when they are asked for next.
+  package func forget() { known.withLock { $0 = [:] } }
+}
+
+/// What may be set through a database that a tool uses, besides values as their settings are declared.
+package struct SettingRules: Sendable {
+  /// Says what is locked.
+  package let files: AdministratorFiles
+  /// Whether to set keys that are not declared, in a collection with declarations.
+  package var allowsUndeclared: Bool
+
+  package init(files: AdministratorFiles, allowsUndeclared: Bool = false) {
+    (self.files, self.allowsUndeclared) = (files, allowsUndeclared)
+  }
+}

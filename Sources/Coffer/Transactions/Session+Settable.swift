@@ -1,0 +1,74 @@
+// Whether a setting may be set: every value that a tool sets comes by here, whichever command sets it.
+
+extension Session {
+  /// The rules of this transaction.
+  package var settingRules: SettingRules? {
+    get { transaction.rules ?? core.options.settingRules }
+    set { transaction.rules = newValue }
+  }
+
+  /// Throws if a change may not be made: where an administrator has locked the key, or its setting is declared otherwise.
+  func requireSettable(_ mutation: Mutation, _ key: String, in collection: String) throws {
+    switch mutation {
+    case .set(let item): try requireSettable(item.object, key, in: collection)
+    case .replaced(let new): if let object = new.object { try requireSettable(object, key, in: collection) }
+    // What lies below a lock may go, and so may what is not declared.
+    case .removed: break
+    }
+  }
+
+  private func requireSettable(_ object: HeldValue, _ key: String, in collection: String) throws {
+    let rules = settingRules
+    var effective: EffectiveSettings?
+    if let rules { effective = try self.effective(collection, rules) }
+    if let effective, effective.locked(key) != nil, try !isStored(object, key, in: collection) {
+      try effective.requireUnlocked(key)
+    }
+    let checksName = rules?.allowsUndeclared == false && effective?.hasDeclarations == true
+    guard core.options.checksDeclarations || checksName else { return }
+    guard let declaration = try CofferError.translating({ try declarations.declaration(key, in: collection) }) else {
+      if checksName, try !isThere(key, in: collection) { throw try undeclared(key, in: collection) }
+      return
+    }
+    guard core.options.checksDeclarations else { return }
+    let value = try core.value(object, key, in: collection)
+    let isSealed = try storedCollection(collection)?.isSealed ?? false
+    guard let reason = declaration.problem(of: value, showsValue: !isSealed) else { return }
+    throw CofferError.invalidValue(collection: collection, key: key, reason: reason)
+  }
+
+  private func effective(_ collection: String, _ rules: SettingRules) throws -> EffectiveSettings {
+    if let known = transaction.effective[ByteString(collection)] { return known }
+    let declaring = try CofferError.translating { try declarations.applications(in: collection) }
+    let settings = try EffectiveSettings(collection, nil, rules.files, declaring: declaring)
+    transaction.effective[ByteString(collection)] = settings
+    return settings
+  }
+
+  /// Whether a key has this value already.
+  private func isStored(_ object: HeldValue, _ key: String, in collection: String) throws -> Bool {
+    guard let present = try item(key, in: collection)?.object else { return false }
+    return try core.value(present, key, in: collection) == core.value(object, key, in: collection)
+  }
+
+  /// Whether a key is set, in the collection or in what it is an environment of.
+  private func isThere(_ key: String, in collection: String) throws -> Bool {
+    if try version(key, in: collection) > 0 { return true }
+    guard let parent = CollectionEnvironment(collection: collection)?.parent else { return false }
+    return try version(key, in: parent) > 0
+  }
+
+  private func undeclared(_ key: String, in collection: String) throws -> CofferError {
+    let declared = DeclaredKeys(try CofferError.translating { try declarations.all() })
+    return .undeclaredSetting(collection: collection, key: key, reason: declared.absence(of: key, in: collection))
+  }
+}
+
+extension Reading where Self: ~Copyable {
+  /// Throws if a tool may not set a value: before the change that is to set it, and others, is begun.
+  ///
+  /// - Throws: `CofferError.lockedByAdministrator`, `.undeclaredSetting`, `.invalidValue`.
+  package borrowing func requireSettable(_ value: Value, forKey key: String, inCollection collection: String) throws {
+    try session.requireSettable(session.core.setting(value, key, in: collection), key, in: collection)
+  }
+}
