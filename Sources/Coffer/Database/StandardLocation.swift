@@ -63,6 +63,15 @@ public enum StandardLocation {
     #endif
   }
 
+  /// The folder of the files of Foundation's UserDefaults; nil when no home folder is known.
+  static var userDefaultsFolder: String? {
+    #if canImport(Darwin)
+      home.map { "\($0)/Library/Preferences" }
+    #else
+      configurationHome
+    #endif
+  }
+
   /// `$XDG_STATE_HOME`, or `~/.local/state`, on Apple systems Application Support; nil when no home folder is known.
   static var stateHome: String? {
     #if canImport(Darwin)

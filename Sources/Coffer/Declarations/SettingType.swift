@@ -22,6 +22,7 @@ package indirect enum SettingType: Hashable, Sendable {
     case (.bool, .bool), (.int, .int), (.int, .uint64), (.double, .double), (.string, .string): true
     case (.double, .int), (.double, .uint64): Double(value) != nil
     case (.data, .data), (.date, .date), (.url, .url), (.uuid, .uuid), (.secret, .secret): true
+    case (.url, .string(let path)): path.isFilePath
     case (.array(let element), .array(let values)): values.allSatisfy(element.accepts)
     case (.dictionary(let element), .dictionary(let values)): values.values.allSatisfy(element.accepts)
     default: false

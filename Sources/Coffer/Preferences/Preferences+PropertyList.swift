@@ -66,6 +66,38 @@ extension Preferences {
     try importPropertyList(try SettingsFile.contents(of: path) ?? Data(), named: path, mode: mode)
   }
 
+  /// Imports what Foundation's `UserDefaults` has stored for this program, if it has stored anything.
+  ///
+  /// ```swift
+  /// let preferences = try Preferences.open(application: "org.example.editor")
+  /// if preferences.object(forKey: "imported") == nil {
+  ///   try preferences.importUserDefaults()
+  ///   try preferences.set(true, forKey: "imported")
+  /// }
+  /// ```
+  ///
+  /// UserDefaults has one file for each domain: on Linux `$XDG_CONFIG_HOME/DOMAIN.plist`, by default in `~/.config`; on Apple
+  /// systems `~/Library/Preferences/DOMAIN.plist`, of the container if the program has one. The file stays. See
+  /// ``importPropertyList(_:mode:)`` for what becomes of the values; the path of a file is read by a `Key<URL?>` as its URL.
+  ///
+  /// - Parameter domain: The name of the domain: a bundle identifier, the name of a suite, or, of a program without a bundle, the name
+  ///   of its executable. nil for the application's identifier or, if that has no file, the name of this executable; in the
+  ///   settings of a suite, for the suite's name.
+  /// - Returns: The path of the imported file; nil if there is none.
+  /// - Throws: As ``importPropertyList(_:mode:)``; `CofferError.permissionDenied` and `.inputOutput` when the file cannot be read.
+  @discardableResult
+  public func importUserDefaults(domain: String? = nil, mode: ImportMode = .merge) throws -> String? {
+    let names = domain.map { [$0] } ?? (isSuite ? [parent] : [parent, ProcessInfo.processInfo.processName])
+    for name in names where !name.utf8.contains(UInt8(ascii: "/")) {
+      guard let folder = StandardLocation.userDefaultsFolder else { return nil }
+      let path = "\(folder)/\(name).plist"
+      guard let data = try SettingsFile.contents(of: path, mayBeMissing: true) else { continue }
+      try importPropertyList(data, named: path, mode: mode)
+      return path
+    }
+    return nil
+  }
+
   private func importPropertyList(_ data: Data, named name: String, mode: ImportMode) throws {
     let settings = try SettingsFile.settings(inPropertyList: data, named: name).mapValues(URLArchive.unwrapped)
     guard proxy.writtenCollectionsFilter?.allows(collection) ?? true else {

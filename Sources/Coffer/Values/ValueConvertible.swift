@@ -61,8 +61,12 @@ extension URL: ValueConvertible {
   static var settingType: (type: SettingType, limits: [SettingLimit]) { (.url, []) }
   var value: Value { .url(self) }
   init?(_ value: Value) {
-    guard case .url(let url) = value else { return nil }
-    self = url
+    switch value {
+    case .url(let url): self = url
+    // The URL of a file as UserDefaults stores it, from which it was imported.
+    case .string(let path) where path.isFilePath: self.init(filePath: path)
+    default: return nil
+    }
   }
 }
 
@@ -198,4 +202,9 @@ extension Dictionary: ValueConvertible where Key == String, Value: ValueConverti
     guard elements.count == values.count else { return nil }
     self = elements
   }
+}
+
+extension String {
+  /// Whether it is the path of a file from the root or a home folder.
+  var isFilePath: Bool { utf8.starts(with: "/".utf8) || utf8.starts(with: "~".utf8) }
 }

@@ -42,6 +42,26 @@ import Testing
     checkSettings(preferences)
   }
 
+  #if !canImport(Darwin)
+    @Test("import the file of UserDefaults, where Foundation keeps it")
+    func findsUserDefaults() throws {
+      // Foundation reads the folder once, so it is this process's own.
+      let name = "coffer-import-\(UUID().uuidString)"
+      let defaults = try #require(UserDefaults(suiteName: name))
+      defer { defaults.removePersistentDomain(forName: name) }
+      #expect(try preferences.importUserDefaults(domain: name) == nil)
+      for (key, value) in settings { defaults.set(value, forKey: key) }
+      try #require(defaults.synchronize())
+      let path = try #require(try preferences.importUserDefaults(domain: name))
+      #expect(path.hasSuffix("/\(name).plist"))
+      checkSettings(preferences)
+      let suite = preferences.suite(named: name)
+      #expect(try suite.importUserDefaults() == path)
+      checkSettings(suite)
+      #expect(try preferences.importUserDefaults(domain: "../\(name)") == nil)
+    }
+  #endif
+
   @Test("import a file that UserDefaults itself wrote, URLs included")
   func importsUserDefaults() throws {
     let name = "coffer-import-\(UUID().uuidString)"
