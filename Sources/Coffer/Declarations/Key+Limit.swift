@@ -111,8 +111,8 @@ extension Key.Limit where Object == String {
   ///
   /// The syntax is that of JSON Schema and JavaScript (ECMA-262, with the flag `u`), without groups that look around or are
   /// referred to; `\d` is `0` to `9`. A pattern has at most 2,000 characters and 32 groups in each other, and 10,000 parts if
-  /// its repetitions are written out. A text for which the comparison takes more than ten million steps does not match. Declaring
-  /// another pattern is an error.
+  /// its repetitions are written out. A text for which the comparison takes more than ten million steps does not match. A key with
+  /// another pattern ends the program when it is first used, with a message that names the key.
   public static func pattern(_ pattern: String) -> Self { ofValue(.pattern(pattern)) }
 }
 

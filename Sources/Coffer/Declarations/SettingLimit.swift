@@ -79,7 +79,7 @@ package enum SettingLimit: Hashable, Sendable {
     case .count(let minimum, let maximum) where minimum < 0 || minimum > maximum ?? .max:
       "its length limits are invalid"
     case .choices(let choices) where choices.isEmpty: "it has no choices"
-    case .pattern(let pattern):
+    case .pattern(let pattern) where KnownPatterns.pattern(pattern) == nil:
       TextPattern.problem(of: pattern).map { problem in
         "the pattern \(Value.string(pattern).shortText) is not supported: \(problem.description)"
       }

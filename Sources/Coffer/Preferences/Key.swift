@@ -32,7 +32,8 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
   ///   - collection: The collection of the setting. nil means the collection of the `Preferences` in use, or the default
   ///     collection of a proxy. Under a suite, it is a collection of the suite's own, `SUITE/COLLECTION`.
   ///   - isShared: Whether all suites share one collection instead.
-  ///   - defaultValue: The value when nothing is set; it has to be within the limits.
+  ///   - defaultValue: The value when nothing is set. It has to be within the limits: a default outside them ends the program
+  ///     when the key is first used, with a message that names the key, as does a limit that is none, such as an invalid pattern.
   ///   - limits: The limits on values, beyond their type. Setting a value outside them throws; a stored value outside them
   ///     is skipped and reported.
   ///   - summary: What the setting is for, in one line.
@@ -45,7 +46,7 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
     limits: Limit..., summary: String = "", effect: SettingEffect = .immediate, since: String? = nil,
     deprecated: String? = nil, formerly formers: Former...
   ) {
-    precondition(limits.allSatisfy { $0.allows(defaultValue) }, "The default of a key must be within the key's limits.")
+    Self.check(limits, default: defaultValue, name, in: collection)
     self.defaultValue = defaultValue
     self.limits = limits
     self.formers = formers
@@ -65,6 +66,7 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
     summary: String = "", effect: SettingEffect = .immediate, since: String? = nil, deprecated: String? = nil,
     formerly formers: Former...
   ) where Object == Wrapped? {
+    Key<Wrapped>.check(limits, default: nil, name, in: collection)
     defaultValue = nil
     self.limits = limits.map(Limit.optional)
     self.formers = formers
@@ -73,6 +75,25 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
       name: name, collection: collection, isShared: isShared, hasFormers: !formers.isEmpty,
       about: About(summary: summary, effect: effect, since: since, deprecated: deprecated),
       typed: Fingerprint.bytes(of: Object.self, default: nil, limits: limits.map { $0.limit }))
+  }
+
+  /// Traps if a limit is invalid, or the default is not within the limits.
+  ///
+  /// Otherwise the one would allow anything, and the other be found at some later read.
+  fileprivate static func check(_ limits: [Limit], default object: Object?, _ name: String, in collection: String?) {
+    for limit in limits {
+      let problem =
+        limit.limit.problem
+        ?? object.flatMap { object in
+          limit.allows(object) ? nil : "its default must be \(limit.limit.refusal(of: Self.value(of: object)))"
+        }
+      guard let problem else { continue }
+      preconditionFailure("The key \(KeyText.of(name, in: collection ?? "")) cannot be declared: \(problem).")
+    }
+  }
+
+  private static func value(of object: Object) -> Value? {
+    (try? ValueCoder.encode(object)).flatMap { try? Value($0) }
   }
 
   private static func check(_ limits: [Limit]) -> (@Sendable (Object) -> Bool)? {
@@ -90,7 +111,7 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
   /// - Throws: `CofferError.invalidValue`.
   func checked(_ object: Object, in collection: String, showsValue: () -> Bool) throws -> Object {
     if allows(object) { return object }
-    let value = showsValue() ? (try? ValueCoder.encode(object)).flatMap { try? Value($0) } : nil
+    let value = showsValue() ? Self.value(of: object) : nil
     let reason = limits.first { !$0.allows(object) }?.limit.refusal(of: value)
     throw CofferError.invalidValue(collection: collection, key: name, reason: reason ?? "within its limits")
   }
@@ -101,7 +122,7 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
     let (type, ownLimits) = SettingType.of(Object.self)
     var declaration = Declaration(
       name, in: collection ?? application, type: type,
-      default: isNil(defaultValue) ? nil : (try? ValueCoder.encode(defaultValue)).flatMap { try? Value($0) },
+      default: isNil(defaultValue) ? nil : Self.value(of: defaultValue),
       limits: ownLimits + limits.map(\.limit))
     declaration.summary = about.summary
     declaration.effect = about.effect

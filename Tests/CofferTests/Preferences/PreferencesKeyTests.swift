@@ -195,4 +195,41 @@ extension Keys {
     #expect(Set(places).count == 4)
     #expect(Keys.theme.place == Keys.theme.place)
   }
+
+  #if compiler(>=6.2)
+    @Test("trap with their name if the default is outside of the limits, or a limit is none")
+    func traps() async {
+      let outside = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+        _ = Key("retries", in: "net", default: 40, limits: .range(0...10))
+      }
+      expect(outside, "net/retries", "its default must be 0 to 10, not 40")
+      let pattern = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+        _ = Key("host", default: "a", limits: .pattern("(a"))
+      }
+      expect(pattern, "host", "the pattern (a is not supported")
+      let optional = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+        _ = Key<String?>("proxy", limits: .pattern("(a"))
+      }
+      expect(optional, "proxy", "the pattern (a is not supported")
+    }
+
+    private func expect(_ result: ExitTest.Result?, _ words: String...) {
+      let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+      for words in words { #expect(text.contains(words), "\(text)") }
+    }
+  #endif
+
+  @Test("read the path of a file, as UserDefaults stores its URL, as a URL")
+  func filePaths() throws {
+    try preferences.set("/tmp/a b", forKey: "home")
+    #expect(preferences[.home] == URL(filePath: "/tmp/a b"))
+    try preferences.set("~/notes", forKey: "home")
+    #expect(preferences[.home] == preferences.url(forKey: "home"))
+    #expect(preferences[.home]?.path().hasSuffix("/notes") == true)
+    for text in ["example.org", "https://example.org"] {
+      try preferences.set(text, forKey: "home")
+      #expect(throws: CofferError.self) { try preferences.value(of: .home) }
+    }
+    #expect(SettingType.url.accepts("/tmp") && !SettingType.url.accepts("tmp"))
+  }
 }
