@@ -130,13 +130,14 @@ extension ConnectionProxy {
     let (reason, value): (String, Value?)
     switch error {
     case CofferError.invalidValue(_, _, let words): (reason, value) = (words, found())
-    case CofferError.notDecodable(_, _, let stored, let requested, _):
+    case CofferError.notDecodable(_, _, let stored, let requested, let failure):
       value = found()
       // The declaration describes the expected value better than the error does.
       let problem = value.flatMap {
         key.declaration(in: collection).problem(of: $0, showsValue: showsValues(of: collection))
       }
-      reason = problem ?? "of type \(requested), not \(stored)"
+      // The declaration of a `Codable` type does not say what is missing inside the value.
+      reason = problem ?? "of type \(requested), not \(stored): \(failure)"
     default: return nil
     }
     return SettingProblem(collection: collection, key: key.name, place: place(), reason: reason, value: value)

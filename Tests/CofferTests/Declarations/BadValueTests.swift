@@ -70,6 +70,17 @@ extension Keys {
       ])
   }
 
+  @Test("of a type of the program's own is reported with what is missing in it")
+  func reason() async throws {
+    struct Frame: Codable { var width: Int }
+    let frame = Key("frame", default: Frame(width: 80))
+    let errors = preferences.errors
+    try preferences.set(["height": 24], forKey: "frame")
+    #expect(preferences[frame].width == 80)
+    let report = try #require(await errors.first { _ in true })
+    #expect(report.problem?.reason == "of type Frame, not dictionary: there is no \"width\"")
+  }
+
   @Test("in a sealed collection, or a secret, is reported without the value")
   func sealed() async throws {
     let store = try TemporaryStore()
