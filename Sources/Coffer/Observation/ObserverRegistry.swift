@@ -102,7 +102,9 @@ struct TransactionObservation {
   }
 
   /// - Throws: The error of the first observer that rejects the commit.
-  func willCommit() throws {
-    for entry in entries { try entry.observer?.databaseWillCommit() }
+  func willCommit(_ session: Session) throws {
+    guard !entries.isEmpty else { return }
+    let transaction = ReadTransaction(context: TransactionContext(session: session))
+    for entry in entries { try entry.observer?.databaseWillCommit(transaction) }
   }
 }

@@ -5,7 +5,8 @@
 /// 1. for each change that ``observes(eventsOfKind:)`` selects: `databaseWillChange(with:)` on all observers, then
 ///    `databaseDidChange(with:)`. Changes inside a savepoint are reported when the outermost one is released; changes that a
 ///    savepoint or a failed operation has undone are never reported;
-/// 2. `databaseWillCommit()`, which may throw: the transaction is then rolled back, and the writer gets the error;
+/// 2. `databaseWillCommit(_:)`, or `databaseWillCommit()`, which may throw: the transaction is then rolled back, and the writer
+///    gets the error;
 /// 3. either `databaseDidCommit(_:)` or, after any failure, `databaseDidRollback(_:)`.
 ///
 /// A write inside the first three throws ``CofferError/nestedTransaction``; inside the last two it is allowed, and starts
@@ -29,6 +30,19 @@ public protocol TransactionObserver: AnyObject, Sendable, _ObserverCallbacks {
   func databaseWillChange(with event: DatabasePreUpdateEvent)
   /// A change was made.
   func databaseDidChange(with event: DatabaseEvent)
+  /// The transaction is about to be committed; everything can be read as it will be then.
+  ///
+  /// ```swift
+  /// func databaseWillCommit(_ transaction: borrowing ReadTransaction) throws {
+  ///   let count: Int = try transaction.object(forKey: "count", inCollection: "seats") ?? 0
+  ///   guard count <= 4 else { throw TooMany() }
+  /// }
+  /// ```
+  ///
+  /// Unless an observer has this method, its ``databaseWillCommit()`` is called.
+  ///
+  /// - Throws: An error to roll it back.
+  func databaseWillCommit(_ transaction: borrowing ReadTransaction) throws
   /// The transaction is about to be committed.
   ///
   /// - Throws: An error to roll it back.
@@ -44,6 +58,8 @@ extension TransactionObserver {
   public func databaseWillChange(with event: DatabasePreUpdateEvent) {}
   /// Does nothing.
   public func databaseDidChange(with event: DatabaseEvent) {}
+  /// Calls ``databaseWillCommit()``.
+  public func databaseWillCommit(_ transaction: borrowing ReadTransaction) throws { try databaseWillCommit() }
   /// Does nothing.
   public func databaseWillCommit() throws {}
   /// Does nothing.

@@ -252,7 +252,7 @@ package final class Session {
     }
     try CofferError.translating { try requireTransaction() }
     let observation = transaction.observation
-    try callingOut { try observation.willCommit() }
+    try callingOut { try observation.willCommit(self) }
     try checkCancellation()
     guard !transaction.changes.isEmpty || transaction.changesDeclarations || !transaction.actions.isEmpty else {
       willCommit(nil)

@@ -84,6 +84,33 @@ import Testing
     #expect(try connection.read { try $0.snapshot() } == snapshot)
   }
 
+  /// Admits as many seats as there are, whenever they were taken.
+  private final class Seats: TransactionObserver {
+    func observes(eventsOfKind kind: DatabaseEventKind) -> Bool { false }
+
+    func databaseWillCommit(_ transaction: borrowing ReadTransaction) throws {
+      if try transaction.numberOfKeys(inCollection: "seats") > 2 { throw Refusal() }
+    }
+  }
+
+  @Test("5.1 can read the transaction when it is about to be committed")
+  func readsTransaction() throws {
+    let seats = Seats()
+    database.add(transactionObserver: seats)
+    func take(_ seat: String) throws {
+      try connection.readWrite { try $0.setObject("x", forKey: seat, inCollection: "seats") }
+    }
+    try take("a")
+    try take("b")
+    #expect(throws: Refusal.self) { try take("c") }
+    try take("b")
+    try connection.readWrite { transaction in
+      try transaction.removeObject(forKey: "a", inCollection: "seats")
+      try transaction.setObject("x", forKey: "c", inCollection: "seats")
+    }
+    #expect(try connection.read { try $0.allKeys(inCollection: "seats") } == ["b", "c"])
+  }
+
   @Test("5.2 are notified of a rollback once, whether requested, caused by an error, or SQLite's own", arguments: 0..<4)
   func rollback(_ way: Int) throws {
     try other.poison("INSERT", "ROLLBACK", for: connection)
