@@ -24,6 +24,9 @@ extension Preferences {
   /// search list hides. A batch makes one event. Changes to ``ManagedSettings`` have the origin of changes by other
   /// processes. Registering defaults and adding suites are not reported.
   ///
+  /// Keys with a collection are covered as well, in whichever collection of the store they are; for a suite, those in the
+  /// suite's own part. ``Change/concerns(_:)-(Keys)`` tells such a key from one of the same name in the search list.
+  ///
   /// - Throws: `CofferError.closed`, `.inputOutput` and similar errors.
   public func changes() throws -> Changes {
     try changes(.all)
@@ -45,6 +48,29 @@ extension Preferences {
   /// - Throws: As ``changes()``.
   public func changes(of keys: Keys...) throws -> Changes {
     try changes(.keys(keys))
+  }
+
+  /// The changes to a sequence of typed keys from now on, including those by other processes.
+  ///
+  /// ```swift
+  /// let network: [Keys] = [Keys.host, Keys.port]
+  /// for await _ in try preferences.changes(of: network) { reconnect() }
+  /// ```
+  ///
+  /// - Throws: As ``changes()``.
+  public func changes(of keys: some Sequence<Keys>) throws -> Changes {
+    try changes(.keys(Array(keys)))
+  }
+
+  /// The changes to declared settings from now on, including those by other processes.
+  ///
+  /// ```swift
+  /// for await _ in try preferences.changes(of: Network.settings) { reconnect() }
+  /// ```
+  ///
+  /// - Throws: As ``changes()``.
+  public func changes(of settings: Settings) throws -> Changes {
+    try changes(.keys(settings.keys))
   }
 
   private func changes(_ interest: Interest) throws -> Changes {
@@ -93,20 +119,53 @@ extension Preferences {
     let searched = searchedCollections.map { ByteString($0.name) }
     var places: Set<Change.Place> = []
     for change in event.changes {
-      let place = Change.Place(collection: ByteString(change.collection), key: ByteString(change.key))
+      let place = Change.Place(
+        collection: ByteString(change.collection), key: ByteString(change.key),
+        isInList: searched.contains(ByteString(change.collection)))
       if shows(place, searched, interest) { places.insert(place) }
     }
-    let concerned = interest.collections(searched, places(of:))
     let isAny =
-      event.scope == .everything || event.scope.wholeCollections.contains { concerned.contains(ByteString($0)) }
+      event.scope == .everything
+      || event.scope.wholeCollections.contains { concerns(ByteString($0), searched, interest) }
     guard isAny || !places.isEmpty else { return nil }
     return Change(origin: event.origin, places: places, scope: isAny ? .everything : .keys, placement: placement)
+  }
+
+  /// Whether keys of interest may be in a collection.
+  private func concerns(_ collection: ByteString, _ searched: [ByteString], _ interest: Interest) -> Bool {
+    switch interest {
+    case .all: searched.contains(collection) || keyCollection(at: collection) != nil
+    case .key: searched.contains(collection)
+    case .keys(let keys):
+      keys.contains { key in
+        key.collection == nil
+          ? searched.contains(collection) : places(of: key).contains { ByteString($0) == collection }
+      }
+    }
+  }
+
+  /// The collection that a typed key with values in this one names, and where such keys are searched; nil if the collection is
+  /// of another suite or environment.
+  private func keyCollection(at collection: ByteString) -> (name: String, searched: [String])? {
+    let place = CollectionEnvironment(collection: collection.string)
+    guard place == nil || place?.name == environment else { return nil }
+    let whole = place?.parent ?? collection.string
+    guard isSuite else { return (whole, Self.names(whole, in: environment)) }
+    let prefix = "\(parent)/"
+    guard whole.utf8.starts(with: prefix.utf8) else { return nil }
+    return (
+      String(decoding: whole.utf8.dropFirst(prefix.utf8.count), as: UTF8.self), Self.names(whole, in: environment)
+    )
   }
 
   private func shows(_ place: Change.Place, _ searched: [ByteString], _ interest: Interest) -> Bool {
     var isInList = false
     switch interest {
-    case .all: isInList = true
+    case .all:
+      isInList = place.isInList
+      if !isInList, let (name, own) = keyCollection(at: place.collection) {
+        return shows(place, own.map { ByteString($0) }, "\(name)/\(place.key.string)")
+      }
     case .key(let key): isInList = ByteString(key) == place.key
     case .keys(let keys):
       for key in keys where ByteString(key.name) == place.key {
@@ -144,7 +203,9 @@ extension Preferences {
       for (key, layerName, searched) in settings(named: name, now, interest) {
         let shown = [before, now].map { self.shown(name, key, layerName, in: searched, $0) }
         if shown[0] != shown[1] {
-          places.insert(Change.Place(collection: ByteString(searched[0]), key: ByteString(key)))
+          let isInList = searchedCollections.contains { ByteString($0.name) == ByteString(searched[0]) }
+          places.insert(
+            Change.Place(collection: ByteString(searched[0]), key: ByteString(key), isInList: isInList))
         }
       }
     }
@@ -188,19 +249,5 @@ extension Preferences {
       if let stored = try? proxy.object(forKey: key, inCollection: collection, as: Value.self) { return stored }
     }
     return managed.defaults[ByteString(name)]?.value ?? registered.value(forKey: layerName)
-  }
-}
-
-extension Preferences.Interest {
-  /// The collections where keys of interest may be.
-  fileprivate func collections(_ searched: [ByteString], _ places: (Keys) -> [String]) -> Set<ByteString> {
-    guard case .keys(let keys) = self else { return Set(searched) }
-    return keys.reduce(into: []) { collections, key in
-      if key.collection != nil {
-        collections.formUnion(places(key).map { ByteString($0) })
-      } else {
-        collections.formUnion(searched)
-      }
-    }
   }
 }

@@ -16,6 +16,12 @@ extension Preferences {
     struct Place: Hashable {
       let collection: ByteString
       let key: ByteString
+      /// Whether the collection is in the search list; otherwise only typed keys are found there.
+      let isInList: Bool
+
+      func isOf(_ name: String, in collections: [String]) -> Bool {
+        key == ByteString(name) && collections.contains { ByteString($0) == collection }
+      }
     }
 
     init(
@@ -38,13 +44,14 @@ extension Preferences {
 
     /// Whether a key of the search list changed, or may have.
     public func concerns(_ key: String) -> Bool {
-      scope == .everything || places.contains { $0.key == ByteString(key) }
+      scope == .everything || places.contains { $0.isInList && $0.key == ByteString(key) }
     }
 
     /// Whether a typed key changed, or may have.
     public func concerns(_ key: Keys) -> Bool {
       guard scope == .keys, key.collection != nil else { return concerns(key.name) }
-      return placement(key).contains { places.contains(Place(collection: ByteString($0), key: ByteString(key.name))) }
+      let collections = placement(key)
+      return places.contains { $0.isOf(key.name, in: collections) }
     }
   }
 }

@@ -64,13 +64,14 @@ extension Keys {
     }
     var iterator = changes.makeAsyncIterator()
     let change = try #require(await iterator.next())
-    // The theme is of a collection that is not searched.
-    #expect(change.keys == ["a", "size"])
+    #expect(change.keys == ["a", "size", "theme"])
     #expect(change.origin == .proxy)
     #expect(change.scope == .keys)
     #expect(change.concerns("a"))
     #expect(change.concerns(.size))
-    #expect(!change.concerns(.theme))
+    #expect(change.concerns(.theme))
+    // The theme is of a collection that is not searched.
+    #expect(!change.concerns("theme"))
     #expect(!change.concerns("b"))
     #expect(preferences[.theme] == "light")
     #expect(throws: CofferError.self) {
@@ -99,6 +100,65 @@ extension Keys {
     #expect(await iterator.next()?.keys == ["size"])
     var oneIterator = one.makeAsyncIterator()
     #expect(await oneIterator.next()?.keys == ["size"])
+  }
+
+  @Test("6.10 are reported for a sequence of keys, and for declared settings")
+  func sequences() async throws {
+    let keys: [Keys] = [Keys.size, Keys.theme]
+    for changes in [
+      try preferences.changes(of: keys),
+      try preferences.changes(
+        of: Settings {
+          Keys.size; Keys.theme
+        }),
+    ] {
+      var iterator = changes.makeAsyncIterator()
+      try preferences.set(Int.random(in: .min ... .max), forKey: "other")
+      preferences[.theme] += "x"
+      #expect(await iterator.next()?.keys == ["theme"])
+      preferences[.size] += 1
+      #expect(await iterator.next()?.keys == ["size"])
+    }
+  }
+
+  @Test("6.10 include keys with a collection, of the same suite and environment only")
+  func withCollections() async throws {
+    let (proxy, suite) = (preferences.proxy, preferences.suite(named: "acme"))
+    let changes = try preferences.changes()
+    let ofSuite = try suite.changes()
+    suite[.theme] = "light"
+    preferences[.theme] = "light"
+    try proxy.setObject("x", forKey: "theme", inCollection: "ui@staging")
+    try suite.set(1, forKey: "last")
+    try preferences.set(1, forKey: "last")
+    var change: Preferences.Change?
+    for await next in changes {
+      change = change.map { $0.merged(with: next) } ?? next
+      if next.concerns("last") { break }
+    }
+    // A key of the collection "acme/ui" may be declared, too.
+    #expect(change?.keys == ["last", "theme"])
+    #expect(change?.concerns(.theme) == true)
+    var iterator = ofSuite.makeAsyncIterator()
+    let first = try #require(await iterator.next())
+    #expect(first.keys.contains("theme") && first.concerns(.theme) && !first.concerns("theme"))
+
+    let database = preferences.database
+    try await database.makeConnection().readWrite { _ = try $0.makeEnvironment("staging", of: "app") }
+    let staging = try Preferences(database: database, collection: "app", environment: "staging")
+    let ofStaging = try staging.changes()
+    try proxy.setObject("hidden", forKey: "theme", inCollection: "ui")
+    try proxy.setObject("shown", forKey: "font", inCollection: "ui")
+    try proxy.setObject("other", forKey: "color", inCollection: "ui@live")
+    try proxy.flushAndWait()
+    staging[.theme] = "dark"
+    staging[.size] = 1
+    var keys: Set<String> = []
+    for await change in ofStaging {
+      keys.formUnion(change.keys)
+      if change.concerns("size") { break }
+    }
+    #expect(keys == ["font", "theme", "size"])
   }
 
   @Test("6.9, 6.10 are not reported while another layer hides them, but when it goes")
