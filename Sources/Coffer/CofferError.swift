@@ -156,6 +156,8 @@ public enum CofferError: Error, Equatable, Sendable {
 }
 
 extension CofferError: CustomStringConvertible {
+  /// A test has used ``Preferences/standard`` where it is not set; in a program that traps.
+  case standardNotSet
   /// What happened and what to do about it, in one or two sentences.
   public var description: String {
     switch self {
@@ -292,6 +294,10 @@ extension CofferError: CustomStringConvertible {
   /// This error, as that of a later step of a command.
   ///
   /// - Parameters:
+    case .standardNotSet:
+      "Preferences.standard is not set here. Assign it before it is used: Preferences.standard = try Preferences.open(application: …). "
+        + "Preferences.withStandard sets it for its own task and child tasks: a detached task, or code on another thread, has to "
+        + "be given the preferences."
   ///   - done: What is done by now.
   ///   - next: What completes it.
   package func after(_ done: String, next: String) -> CofferError {

@@ -97,7 +97,7 @@ public final class Database: Sendable {
     }
   }
 
-  /// What ``openOrCreate(at:key:options:)``, and everything based on it, does if there is no store.
+  /// What `openOrCreate(at:key:options:)`, and everything based on it, does if there is no store.
   public enum OpeningMode: Sendable {
     /// Creates one.
     case createIfMissing
@@ -178,7 +178,7 @@ public final class Database: Sendable {
     func set(_ database: Database) { reference.withLock { $0.database = database } }
   }
 
-  private init(backing: Backing, options: Options) throws {
+  private init(backing: Backing, options: Options, faults: StoreFaults? = nil) throws {
     currentBacking = Lock(backing)
     self.options = options
     state = Lock(State())
@@ -197,7 +197,7 @@ public final class Database: Sendable {
     let isOnDisk = if case .file = backing { true } else { false }
     let this = WeakDatabase()
     core = DatabaseCore(
-      options: options, path: isOnDisk ? givenPath : nil, vault: vault, witness: witness,
+      options: options, path: isOnDisk ? givenPath : nil, vault: vault, witness: witness, faults: faults,
       connect: {
         guard let database = this.database else { throw CofferError.closed }
         return try database.connect()
@@ -303,12 +303,18 @@ public final class Database: Sendable {
   ///
   /// It behaves like one on disk, without encryption.
   public static func inMemory(options: Options = Options()) throws -> Database {
+    try inMemory(options: options, faults: nil)
+  }
+
+  static func inMemory(options: Options = Options(), faults: StoreFaults?) throws -> Database {
     try CofferError.translating {
       let store = HeapStore()
       let connection = try SQLiteConnection(inMemory: store, isCreating: true, busyTimeout: options.busyTimeout)
       try Schema.create(in: connection)
       try connection.close()
-      return try Database(backing: .memory(store), options: options)
+      let database = try Database(backing: .memory(store), options: options, faults: faults)
+      faults?.affect(database)
+      return database
     }
   }
 
@@ -439,7 +445,7 @@ public final class Database: Sendable {
         options.logger.warning("\(path): the store was replaced, and the new one cannot be opened: \(error)")
         throw CofferError.storeReplaced(path: path)
       }
-      for changes in state.withLock({ $0.proxies.compactMap(\.changes) }) { changes.state.storeWasReplaced() }
+      forgetItems()
       options.logger.notice("\(path): the store was replaced. Everything is read again.")
     }
   }
@@ -533,6 +539,11 @@ public final class Database: Sendable {
       state.proxies.append(WeakPendingChanges(changes: changes))
       return true
     }
+  }
+
+  /// Makes the proxies reread what they read from the store.
+  func forgetItems() {
+    for changes in state.withLock({ $0.proxies.compactMap(\.changes) }) { changes.state.storeWasReplaced() }
   }
 
   /// Makes the proxies reread what they read while the vault was locked.

@@ -31,6 +31,9 @@ package final class DatabaseCore: Sendable {
   /// Remembers the newest state of the store outside of it; nil if nothing does.
   let witness: StoreWitness?
 
+  /// Failures that a test asks for; nil in a program.
+  let faults: StoreFaults?
+
   /// The keys that open sealed values.
   package let vault: VaultKeys
 
@@ -56,6 +59,7 @@ package final class DatabaseCore: Sendable {
   ///   - path: The path by which the store was opened; nil for a store in memory.
   ///   - vault: The keys that open sealed values.
   ///   - witness: Remembers the newest state of the store; nil for none.
+  ///   - faults: Failures that a test asks for.
   ///   - connect: Makes a connection for reading the change log.
   ///   - onReplacement: Switches to the store that replaced the one it is given.
   ///   - onLogTooLarge: Ends the long-lived reads of this database.
@@ -63,13 +67,14 @@ package final class DatabaseCore: Sendable {
   ///   - onExpiry: Called when something has expired.
   init(
     options: Database.Options, path: String?, vault: VaultKeys = VaultKeys(),
-    witness: StoreWitness? = nil,
+    witness: StoreWitness? = nil, faults: StoreFaults? = nil,
     connect: @escaping CommitFeed.Connect,
     onReplacement: @escaping CommitFeed.Follow = { _ in }, onLogTooLarge: @escaping @Sendable () -> Void,
     onUnfinishedRotation: @escaping @Sendable () -> Void, onExpiry: @escaping @Sendable () -> Void
   ) {
     self.options = options
     self.witness = witness
+    self.faults = faults
     self.vault = vault
     isMetered = options.meter != nil
     self.onLogTooLarge = onLogTooLarge

@@ -67,10 +67,15 @@ extension Preferences {
   ///
   /// They are isolated from all others: they have no store, no layers, and no registered defaults.
   ///
+  /// - Parameters:
+  ///   - clock: The clock by which values expire; nil for the system's.
+  ///   - faults: Lets reads and writes of the store fail.
   /// - Throws: The errors of `Database.inMemory()`.
-  public static func inMemory() throws -> Preferences {
-    Preferences(
-      proxy: try ConnectionProxy(database: .inMemory()), collection: "application", overrides: Overrides([]),
+  public static func inMemory(clock: TestClock? = nil, faults: StoreFaults? = nil) throws -> Preferences {
+    let database = try Database.inMemory(faults: faults)
+    clock?.drive(database)
+    return Preferences(
+      proxy: try ConnectionProxy(database: database), collection: "application", overrides: Overrides([]),
       registered: RegisteredDefaults())
   }
 
@@ -95,23 +100,26 @@ extension Preferences {
   /// ```
   ///
   /// Opening can fail, so nothing is opened implicitly: reading this before it is assigned is a programming error, and
-  /// traps.
+  /// traps. In a test it gives settings of which nothing can be read or set, with the error
+  /// ``CofferError/standardNotSet``: a detached task, where ``withStandard(_:_:)`` does not apply, must not end all tests.
   public static var standard: Preferences {
     get {
-      guard let standard = standardIfSet else {
-        preconditionFailure(
-          "Set Preferences.standard before it is used: Preferences.standard = try Preferences.open(application: …)")
-      }
-      return standard
+      if let standard = taskStandard ?? processStandard.withLock({ $0 }) { return standard }
+      guard TestProcess.isThis, let unset else { preconditionFailure("\(CofferError.standardNotSet)") }
+      return unset
     }
     set { processStandard.withLock { $0 = newValue } }
   }
 
-  static var standardIfSet: Preferences? {
-    taskStandard ?? processStandard.withLock { $0 }
-  }
+  /// What ``standard`` is in a test that does not set it.
+  private static let unset: Preferences? = {
+    let faults = StoreFaults()
+    guard let preferences = try? Preferences.inMemory(faults: faults) else { return nil }
+    faults.setAll(.standardNotSet, of: preferences)
+    return preferences
+  }()
 
-  /// Runs `body` with other standard settings, which apply to its task and child tasks: for tests.
+  /// Runs `body` with other standard settings, which apply to its task and child tasks, not to detached ones: for tests.
   ///
   /// ```swift
   /// try Preferences.withStandard(.inMemory()) {

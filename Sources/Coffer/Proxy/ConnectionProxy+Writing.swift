@@ -112,6 +112,7 @@ extension ConnectionProxy {
 
   func checkMayWrite(_ collection: String) throws {
     guard state.hasWriteFilter.load(ordering: .acquiring) else { return }
+    try database.core.faults?.checkSetting()
     guard writtenCollectionsFilter?.allows(collection) ?? true else {
       throw CofferError.collectionNotAllowed(collection: collection)
     }

@@ -142,6 +142,7 @@ package final class Session {
     knownCollections.removeAll()
     transaction = TransactionState()
     transaction.time = core.clock.now
+    try core.faults?.checkReading()
     try CofferError.translating { try connection.beginRead() }
   }
 
@@ -158,6 +159,7 @@ package final class Session {
   ) throws -> Result {
     try requireWritable()
     try cancellation?.check()
+    try core.faults?.checkWriting()
     let stopwatch = core.stopwatch()
     return try core.gate.pass(
       timeout: core.options.busyTimeout, lending: owner?.lending, cancellation: cancellation
