@@ -91,7 +91,7 @@ func measureIdle(_ cluster: Cluster, _ folder: String) async throws {
   let fleet = try await host.create(at: cluster.address("idle"))
   for number in 0..<1000 { try host.set("\(number)", "key-\(number)") }
   try await fleet.sync()
-  try host.database.close()
+  try await host.database.close()
   let before = try await cluster.watchCount()
   let child = Process()
   child.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()

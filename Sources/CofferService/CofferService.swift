@@ -28,7 +28,7 @@
       // On cancellation as on shutdown, the store is closed.
       try? await gracefulShutdown()
       do {
-        try database.close()
+        try await database.close()
       } catch {
         database.options.logger.error("The store could not be closed: \(error)")
         throw error

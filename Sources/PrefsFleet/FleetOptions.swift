@@ -95,10 +95,10 @@ struct FleetOptions: ParsableArguments {
   private func using<R>(_ database: Database, _ body: (Database) async throws -> R) async throws -> R {
     do {
       let result = try await body(database)
-      try database.close()
+      try await database.close()
       return result
     } catch {
-      try? database.close()
+      try? await database.close()
       throw error
     }
   }

@@ -41,7 +41,7 @@
       for (key, value) in Self.settings { try proxy.setObject(value, forKey: key, inCollection: "web") }
       if place == .flushedInMemory || place == .flushedOnDisk { try proxy.flushAndWait() }
       try await ProviderCompatTest(provider: try CofferProvider(proxy, collections: ["none", "web"])).runTest()
-      try proxy.close()
+      try await proxy.close()
     }
 
     // MARK: - Conversions
@@ -196,9 +196,9 @@
     func watchSealed() async throws {
       let database = try store.open()
       let proxy = try ConnectionProxy(database: database)
-      try database.vault.create(key: store.key)
-      try database.vault.unlock(store.key)
-      try database.seal(collection: "vault")
+      try await database.vault.create(key: store.key)
+      try await database.vault.unlock(store.key)
+      try await database.seal(collection: "vault")
       try proxy.setObject("sealed", forKey: "token", inCollection: "vault")
       database.vault.lock()
       let provider = try CofferProvider(proxy, collections: ["vault"])
@@ -207,7 +207,7 @@
         var values = updates.makeAsyncIterator()
         let locked = try #require(await values.next())
         #expect(throws: CofferError.locked(collection: "vault")) { try locked.get() }
-        try database.vault.unlock(key)
+        try await database.vault.unlock(key)
         #expect(try await values.next()?.get().value?.content == .string("sealed"))
       }
     }

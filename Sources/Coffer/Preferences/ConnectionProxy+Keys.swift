@@ -175,7 +175,7 @@ extension ConnectionProxy {
   ///
   /// See `setObject(_:forKey:inCollection:expires:due:durability:)`.
   ///
-  /// - Throws: As ``set(_:for:durability:)``.
+  /// - Throws: As `set(_:for:durability:)`.
   public func set<Object>(
     _ object: Object, for key: Key<Object>, expires: Date?, due: Date? = nil, durability: Durability = .asynchronous
   ) throws {

@@ -16,7 +16,7 @@ import CofferStorage
 
 /// An administrator's settings for an application on this host: defaults, and locked values that users cannot change.
 ///
-/// ``Preferences/open(application:at:key:layers:environment:declaring:strict:mode:options:)`` reads it from the files of
+/// `Preferences.open(application:at:key:layers:environment:declaring:strict:mode:options:)` reads it from the files of
 /// `/etc/coffer/IDENTIFIER.d`:
 ///
 /// ```json

@@ -189,7 +189,7 @@ extension Preferences {
   ///
   /// See ``set(_:forKey:expires:due:)``.
   ///
-  /// - Throws: As ``set(_:for:durability:)``.
+  /// - Throws: As `set(_:for:durability:)`.
   public func set<Object>(
     _ object: Object, for key: Key<Object>, expires: Date?, due: Date? = nil,
     durability: ConnectionProxy.Durability = .asynchronous
@@ -203,7 +203,9 @@ extension Preferences {
   /// Removes the stored value of a typed key; the next value in the search list shows again, or the default.
   ///
   /// - Throws: As ``removeObject(forKey:)``.
-  public func reset<Object>(_ key: Key<Object>) throws {
-    try proxy.removeObject(forKey: key.name, inCollection: place(of: key))
+  public func reset<Object>(
+    _ key: Key<Object>, durability: ConnectionProxy.Durability = .asynchronous
+  ) throws {
+    try proxy.removeObject(forKey: key.name, inCollection: place(of: key), durability: durability)
   }
 }

@@ -152,7 +152,7 @@ public final class Preferences: Sendable {
   /// ```
   ///
   /// At `expires` the value is gone, in every process at once, and the next value in the search list shows again;
-  /// ``changes()`` reports that soon after. Setting the key again without dates clears both; ``update(_:_:)`` keeps them.
+  /// ``changes()`` reports that soon after. Setting the key again without dates clears both; `update(_:_:)` keeps them.
   ///
   /// - Parameters:
   ///   - expires: By the clock of each host, to the millisecond; a time in the past removes the key. nil for a value that
@@ -183,7 +183,7 @@ public final class Preferences: Sendable {
   /// ```
   ///
   /// They are added to the defaults registered before, and replace those of the same keys. They are never written to the
-  /// store, and apply to every `Preferences` of the process, except one made by ``inMemory()`` and its suites, which have
+  /// store, and apply to every `Preferences` of the process, except one made by ``inMemory(clock:faults:)`` and its suites, which have
   /// their own.
   ///
   /// - Throws: `CofferError.notEncodable` when a value is nil, or neither `Codable` nor a property list type; nothing is

@@ -5,7 +5,7 @@
 #endif
 
 extension Preferences {
-  /// Changes to settings that are made in one step; see ``Preferences/performBatch(durability:_:)``.
+  /// Changes to settings that are made in one step; see `Preferences.performBatch(durability:_:)`.
   public struct Batch {
     private let preferences: Preferences
     fileprivate var changes: ChangeBatch
@@ -40,7 +40,7 @@ extension Preferences {
     /// - Parameters:
     ///   - expires: When the value expires; nil for never.
     ///   - due: When the value should be renewed; nil for never.
-    /// - Throws: As ``Preferences/set(_:for:durability:)``.
+    /// - Throws: As `Preferences.set(_:for:durability:)`.
     public mutating func set<Object>(
       _ object: Object, for key: Key<Object>, expires: Date? = nil, due: Date? = nil
     ) throws {
@@ -63,7 +63,7 @@ extension Preferences {
 
     /// Removes the value of a typed key.
     ///
-    /// - Throws: As ``Preferences/reset(_:)``.
+    /// - Throws: As `Preferences.reset(_:)`.
     public mutating func reset<Object>(_ key: Key<Object>) throws {
       try changes.removeObject(forKey: key.name, inCollection: preferences.place(of: key))
     }
@@ -83,35 +83,56 @@ extension Preferences {
   public func performBatch(
     durability: ConnectionProxy.Durability = .asynchronous, _ body: (inout Batch) throws -> Void
   ) throws {
-    try proxy.performBatch(durability: durability) { changes in
-      var batch = Batch(self, changes)
-      defer { changes = batch.changes }
-      try body(&batch)
-    }
+    try proxy.performBatch(durability: durability) { try batch(&$0, body) }
   }
 
-  /// Atomically updates a typed key from its current value.
+  func batch(_ changes: inout ChangeBatch, _ body: (inout Batch) throws -> Void) throws {
+    var batch = Batch(self, changes)
+    defer { changes = batch.changes }
+    try body(&batch)
+  }
+
+  /// Atomically updates a typed key from its current value, across all threads and processes.
   ///
   /// ```swift
-  /// try preferences.update(.launches) { $0 + 1 }
+  /// try preferences.update(.launches) { $0 += 1 }
+  /// try preferences.update(.recentFiles) { $0.append(path) }
   /// ```
   ///
   /// It runs a write transaction, committed when this returns. If nothing is set, `body` gets the value that shows instead.
+  /// A stored value that cannot be read as one of this key is an error, and stays.
   ///
-  /// - Parameter body: Returns the new value. It must not use the settings.
+  /// - Parameters:
+  ///   - durability: `.synced` waits for the disk, too.
+  ///   - body: Changes the value. It must not use the settings.
   /// - Returns: The new value.
   /// - Throws: The errors of `body`, with nothing changed; `CofferError.invalidValue`; the errors of reading the value;
   ///   otherwise as `ConnectionProxy.update(_:inCollection:as:durability:_:)`.
   @discardableResult
-  public func update<Object>(_ key: Key<Object>, _ body: (Object) throws -> Object) throws -> Object {
+  public func update<Object>(
+    _ key: Key<Object>, durability: ConnectionProxy.Durability = .committed, _ body: (inout Object) throws -> Void
+  ) throws -> Object {
+    try update(key, durability: durability) { object in
+      var object = object
+      try body(&object)
+      return object
+    }
+  }
+
+  /// Atomically updates a typed key to the value that `body` returns, given its current value.
+  ///
+  /// ```swift
+  /// try preferences.update(.theme) { $0 == .dark ? .light : .dark }
+  /// ```
+  ///
+  /// - Returns: The new value.
+  /// - Throws: As the form that changes the value.
+  @discardableResult
+  public func update<Object>(
+    _ key: Key<Object>, durability: ConnectionProxy.Durability = .committed, _ body: (Object) throws -> Object
+  ) throws -> Object {
     let collection = place(of: key)
     try overrides.requireUnlocked(managedName(of: key), key: key.name, in: collection)
-    let shown = try value(of: key)
-    var result = shown
-    try proxy.update(key.name, inCollection: collection, as: Object.self) { object in
-      result = try proxy.checked(body(object ?? shown), for: key, in: collection)
-      return isNil(result) ? nil : result
-    }
-    return result
+    return try proxy.update(key, in: collection, shown: try value(of: key), durability, body)
   }
 }

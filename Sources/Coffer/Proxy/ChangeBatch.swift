@@ -4,7 +4,7 @@
   import Foundation
 #endif
 
-/// Changes that are made in one step; see ``ConnectionProxy/performBatch(durability:_:)``.
+/// Changes that are made in one step; see `ConnectionProxy.performBatch(durability:_:)`.
 public struct ChangeBatch {
   private let proxy: ConnectionProxy
   private(set) var changes: [PendingChanges.KeyChange] = []
@@ -34,7 +34,7 @@ public struct ChangeBatch {
   }
 
   /// Sets the object of a key, with an expiry and without metadata; see
-  /// ``ConnectionProxy/setObject(_:forKey:inCollection:expires:due:durability:)``.
+  /// `ConnectionProxy.setObject(_:forKey:inCollection:expires:due:durability:)`.
   ///
   /// - Throws: As `setObject(_:forKey:inCollection:)`.
   public mutating func setObject<Object: Encodable>(

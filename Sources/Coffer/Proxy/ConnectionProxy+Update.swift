@@ -23,15 +23,63 @@ extension ConnectionProxy {
     durability: Durability = .committed, _ body: (_ object: Object?) throws -> Object?
   ) throws -> Object? {
     try checkMayWrite(collection)
-    var result: Object?
-    try pending.change(key, in: collection, durability) { item in
-      let old = try item.map { try decode($0, key, in: collection) as Object }
-      result = try body(old)
-      guard let new = result else { return nil }
-      let object = try database.core.hold(new, key, in: collection)
-      return item?.with(object: object) ?? HeldItem(object: object, metadata: nil)
+    return try pending.change(key, in: collection, durability) { try updated($0, key, in: collection, body) }
+  }
+
+  /// Atomically updates the object of a key, as the synchronous form does, without blocking a thread.
+  ///
+  /// ```swift
+  /// let count = try await settings.update("launches", as: Int.self) { ($0 ?? 0) + 1 }
+  /// ```
+  ///
+  /// - Throws: As the synchronous form; `CancellationError` when the task was cancelled, with the key unchanged.
+  @discardableResult
+  public func update<Object: Codable & Sendable>(
+    _ key: String, inCollection collection: String = "", as type: Object.Type = Object.self,
+    durability: Durability = .committed, _ body: @escaping @Sendable (_ object: Object?) throws -> Object?
+  ) async throws -> Object? {
+    try checkMayWrite(collection)
+    return try await pending.change(key, in: collection, durability) {
+      try self.updated($0, key, in: collection, body)
     }
-    return result
+  }
+
+  private func updated<Object: Codable>(
+    _ item: HeldItem?, _ key: String, in collection: String, _ body: (_ object: Object?) throws -> Object?
+  ) throws -> (HeldItem?, Object?) {
+    guard let new = try body(item.map { try decode($0, key, in: collection) as Object }) else { return (nil, nil) }
+    return (try item.with(new, key, in: collection, database.core), new)
+  }
+
+  /// Atomically updates a typed key; see `Preferences.update(_:durability:_:)`.
+  ///
+  /// - Parameter shown: The value if the key is absent.
+  func update<Object>(
+    _ key: Key<Object>, in collection: String, shown: Object, _ durability: Durability,
+    _ body: (Object) throws -> Object
+  ) throws -> Object {
+    try checkMayWrite(collection)
+    return try pending.change(key.name, in: collection, durability) {
+      try updated($0, key, in: collection, shown: shown, body)
+    }
+  }
+
+  func update<Object>(
+    _ key: Key<Object>, in collection: String, shown: Object, _ durability: Durability,
+    _ body: @escaping @Sendable (Object) throws -> Object
+  ) async throws -> Object {
+    try checkMayWrite(collection)
+    return try await pending.change(key.name, in: collection, durability) {
+      try self.updated($0, key, in: collection, shown: shown, body)
+    }
+  }
+
+  private func updated<Object>(
+    _ item: HeldItem?, _ key: Key<Object>, in collection: String, shown: Object, _ body: (Object) throws -> Object
+  ) throws -> (HeldItem?, Object) {
+    let old = try item.map { try decode($0, key.name, in: collection) as Object }
+    let new = try checked(body(old ?? shown), for: key, in: collection)
+    return (isNil(new) ? nil : try item.with(new, key.name, in: collection, database.core), new)
   }
 
   /// Atomically sets the object of a key if it still equals the expected one, across all threads, connections and processes.
@@ -54,17 +102,44 @@ extension ConnectionProxy {
     _ key: String, inCollection collection: String = "", expected: Object?, new: Object?,
     durability: Durability = .committed
   ) throws -> Bool {
+    let exchange = try exchange(key, in: collection, expected, new)
+    return try pending.change(key, in: collection, durability, exchange)
+  }
+
+  /// Atomically sets the object of a key if it still equals the expected one, as the synchronous form does, without blocking
+  /// a thread.
+  ///
+  /// - Throws: As the synchronous form; `CancellationError` when the task was cancelled, with the key unchanged.
+  nonisolated(nonsending) public func compareAndSet<Object: Codable>(
+    _ key: String, inCollection collection: String = "", expected: Object?, new: Object?,
+    durability: Durability = .committed
+  ) async throws -> Bool {
+    let exchange = try exchange(key, in: collection, expected, new)
+    return try await pending.change(key, in: collection, durability, exchange)
+  }
+
+  /// Exchanges an item that has the expected object for one with the new object.
+  private func exchange<Object: Codable>(
+    _ key: String, in collection: String, _ expected: Object?, _ new: Object?
+  ) throws -> @Sendable (HeldItem?) throws -> (HeldItem?, Bool) {
     try checkMayWrite(collection)
     let core = database.core
     // It stands for a stored value, which passed the sanitizers when it was set.
     let expected = try expected.map { HeldValue(try core.serialized(.object, $0, key, in: collection)) }
     let new = try new.map { try core.hold($0, key, in: collection) }
-    var isExpected = false
-    try pending.change(key, in: collection, durability) { item in
-      isExpected = try core.isSame(item?.object, expected, key, in: collection)
-      guard isExpected else { return item }
-      return new.map { item?.with(object: $0) ?? HeldItem(object: $0, metadata: nil) }
+    return { item in
+      guard try core.isSame(item?.object, expected, key, in: collection) else { return (item, false) }
+      return (new.map { item?.with(object: $0) ?? HeldItem(object: $0, metadata: nil) }, true)
     }
-    return isExpected
+  }
+}
+
+extension HeldItem? {
+  /// The item with another object; a new one if there is none.
+  fileprivate func with(
+    _ object: some Encodable, _ key: String, in collection: String, _ core: DatabaseCore
+  ) throws -> HeldItem {
+    let object = try core.hold(object, key, in: collection)
+    return self?.with(object: object) ?? HeldItem(object: object, metadata: nil)
   }
 }

@@ -143,9 +143,7 @@ public final class ConnectionProxy: Sendable {
   ///   later; `.nestedTransaction` inside a transaction of `readWriteConnection`.
   public func flush() async throws {
     guard !readWriteConnection.isInTransaction else { throw CofferError.nestedTransaction }
-    try await withCheckedThrowingContinuation { continuation in
-      pending.flush { continuation.resume(with: $0) }
-    }
+    try await pending.flush(.normal)
   }
 
   /// Commits pending changes, as `flush()`, blocking the calling thread.

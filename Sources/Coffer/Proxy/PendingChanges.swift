@@ -72,12 +72,21 @@ final class PendingChanges: Sendable {
 
   /// Adds several changes in one step.
   func add(_ changes: [KeyChange], durability: ConnectionProxy.Durability) throws {
+    try add(changes) { try changing(durability, $0) }
+  }
+
+  /// Adds several changes in one step, and waits for their flush without blocking a thread.
+  nonisolated(nonsending) func add(_ changes: [KeyChange], durability: ConnectionProxy.Durability) async throws {
+    try await changingWithoutBlocking(durability) { changing in try add(changes, changing) }
+  }
+
+  private func add(_ changes: [KeyChange], _ changing: (_ body: () -> Void) throws -> Void) throws {
     for change in changes {
       try change.mutation.checkSize(change.key, in: change.collection)
       try prepare(change.key, in: change.collection)
     }
     let changes = try changes.map(state.sealing)
-    try changing(durability) {
+    try changing {
       for change in changes { state.add(change.mutation, change.key, in: change.collection) }
     }
     state.record(.set(count: changes.count))
@@ -98,12 +107,42 @@ final class PendingChanges: Sendable {
     try changing(durability) { state.clear(collection) }
   }
 
+  /// The same, without blocking a thread.
+  nonisolated(nonsending) func clear(_ collection: String, durability: ConnectionProxy.Durability) async throws {
+    try await changingWithoutBlocking(durability) { changing in try changing { state.clear(collection) } }
+  }
+
   /// Runs `body`, which may open a batch.
   @inline(__always)
   private func changing(_ durability: ConnectionProxy.Durability, _ body: () -> Void) throws {
+    if durability != .asynchronous { try connection.checkMayWrite() }
+    try changing(isFlushedByCaller: durability != .asynchronous, body)
+    switch durability {
+    case .asynchronous: break
+    case .committed: try flushAndWait(.normal)
+    case .synced: try flushAndWait(.full)
+    }
+  }
+
+  /// - Parameter add: Makes the change, in the function that it is given.
+  private nonisolated(nonsending) func changingWithoutBlocking(
+    _ durability: ConnectionProxy.Durability, _ add: (_ changing: (() -> Void) throws -> Void) throws -> Void
+  ) async throws {
+    // From now on the change cannot be taken back.
+    try Task.checkCancellation()
+    if durability != .asynchronous { try connection.checkMayWrite() }
+    try add { try changing(isFlushedByCaller: durability != .asynchronous, $0) }
+    switch durability {
+    case .asynchronous: break
+    case .committed: try await flush(.normal)
+    case .synced: try await flush(.full)
+    }
+  }
+
+  @inline(__always)
+  private func changing(isFlushedByCaller: Bool, _ body: () -> Void) throws {
     // A change that can never be written must not be queued.
     guard !isReadOnly else { throw CofferError.readOnly }
-    if durability != .asynchronous { try connection.checkMayWrite() }
     try state.lock.withExclusive {
       guard !state.isClosed else { throw CofferError.closed }
       let number = state.lastNumber
@@ -111,12 +150,7 @@ final class PendingChanges: Sendable {
       body()
       // With the lock held: a write queued after this returns has to come behind the flush. A caller that waits for the
       // commit flushes on its own thread.
-      if state.lastNumber != number, durability == .asynchronous { enqueueFlush(of: state.lastNumber) }
-    }
-    switch durability {
-    case .asynchronous: break
-    case .committed: try flushAndWait(.normal)
-    case .synced: try flushAndWait(.full)
+      if state.lastNumber != number, !isFlushedByCaller { enqueueFlush(of: state.lastNumber) }
     }
   }
 
@@ -202,7 +236,7 @@ final class PendingChanges: Sendable {
   ///   writes something.
   private func write<Result>(
     through number: UInt64, _ session: Session, _ synchronization: SQLiteConnection.Synchronization,
-    didCommit: ((Bool) -> Void)? = nil, _ body: () throws -> Result
+    cancellation: Cancellation? = nil, didCommit: ((Bool) -> Void)? = nil, _ body: () throws -> Result
   ) throws -> Result {
     let stopwatch = state.core.stopwatch()
     var changeCount = 0
@@ -247,7 +281,7 @@ final class PendingChanges: Sendable {
       }
       state.sweep()
     }
-    return try session.write(synchronization, willCommit: willCommit, onSuccess: settle) {
+    return try session.write(synchronization, cancellation: cancellation, willCommit: willCommit, onSuccess: settle) {
       let (taken, isFirst) = state.lock.withExclusive { (state.take(through: number), state.sequence < 0) }
       // From now on, commits of others trigger the search for a vault; an existing one has to be found here.
       if isFirst { try session.lookForVault() }
@@ -264,11 +298,28 @@ final class PendingChanges: Sendable {
 
   /// Changes one item from its committed value, after the pending changes, in one transaction.
   ///
-  /// - Parameter body: Returns the new item, or nil to remove it.
-  func change(
+  /// - Parameter body: Returns the new item, nil to remove it, and the result.
+  func change<Result>(
     _ key: String, in collection: String, _ durability: ConnectionProxy.Durability,
-    _ body: (HeldItem?) throws -> HeldItem?
-  ) throws {
+    _ body: (HeldItem?) throws -> (HeldItem?, Result)
+  ) throws -> Result {
+    let number = try numberBeforeChange()
+    return try connection.perform { try change(key, in: collection, durability, $0, after: number, body) }
+  }
+
+  /// The same, without blocking a thread; a cancelled task rolls the change back.
+  func change<Result: Sendable>(
+    _ key: String, in collection: String, _ durability: ConnectionProxy.Durability,
+    _ body: @escaping @Sendable (HeldItem?) throws -> (HeldItem?, Result)
+  ) async throws -> Result {
+    let number = try numberBeforeChange()
+    return try await connection.performing { session, cancellation in
+      try self.change(key, in: collection, durability, session, after: number, cancellation: cancellation, body)
+    }
+  }
+
+  /// The last batch that comes before a change made now.
+  private func numberBeforeChange() throws -> UInt64 {
     guard !isReadOnly else { throw CofferError.readOnly }
     try connection.checkMayWrite()
     let (number, isClosed) = state.lock.withExclusive {
@@ -277,24 +328,34 @@ final class PendingChanges: Sendable {
       return (state.lastNumber, state.isClosed)
     }
     guard !isClosed else { throw CofferError.closed }
-    try connection.perform { session in
-      var before: HeldItem?
-      var after: HeldItem?
-      let didCommit = { (isNext: Bool) in
-        self.state.didChange(key, in: collection, from: before, to: after, isKnown: isNext)
+    return number
+  }
+
+  private func change<Result>(
+    _ key: String, in collection: String, _ durability: ConnectionProxy.Durability, _ session: Session,
+    after number: UInt64, cancellation: Cancellation? = nil, _ body: (HeldItem?) throws -> (HeldItem?, Result)
+  ) throws -> Result {
+    var before: HeldItem?
+    var after: HeldItem?
+    let didCommit = { (isNext: Bool) in
+      self.state.didChange(key, in: collection, from: before, to: after, isKnown: isNext)
+    }
+    let synchronization: SQLiteConnection.Synchronization = durability == .synced ? .full : .normal
+    return try write(through: number, session, synchronization, cancellation: cancellation, didCommit: didCommit) {
+      before = try session.item(key, in: collection)
+      let (new, result) = try body(before)
+      after = new
+      guard new != before else { return result }
+      guard let new else {
+        try session.apply(.removed, key, in: collection)
+        return result
       }
-      try write(through: number, session, durability == .synced ? .full : .normal, didCommit: didCommit) {
-        before = try session.item(key, in: collection)
-        let new = try body(before)
-        after = new
-        guard new != before else { return }
-        guard let new else { return try session.apply(.removed, key, in: collection) }
-        let change = Mutation.set(new)
-        try change.checkSize(key, in: collection)
-        try session.apply(change, key, in: collection)
-        // A sealed item differs from the one that was to be set.
-        if !session.transaction.sealedChanges.isEmpty { after = try session.storedItem(key, in: collection) }
-      }
+      let change = Mutation.set(new)
+      try change.checkSize(key, in: collection)
+      try session.apply(change, key, in: collection)
+      // A sealed item differs from the one that was to be set.
+      if !session.transaction.sealedChanges.isEmpty { after = try session.storedItem(key, in: collection) }
+      return result
     }
   }
 
@@ -313,11 +374,21 @@ final class PendingChanges: Sendable {
     }
   }
 
-  func flush(_ completion: @escaping @Sendable (Result<Void, any Error>) -> Void) {
+  /// Flushes without blocking a thread.
+  func flush(_ synchronization: SQLiteConnection.Synchronization) async throws {
+    try await withCheckedThrowingContinuation { continuation in
+      flush(synchronization) { continuation.resume(with: $0) }
+    }
+  }
+
+  private func flush(
+    _ synchronization: SQLiteConnection.Synchronization,
+    _ completion: @escaping @Sendable (Result<Void, any Error>) -> Void
+  ) {
     let number = lastNumber
     connection.enqueue { session in
       do {
-        try self.flush(through: number, session.get(), .normal)
+        try self.flush(through: number, session.get(), synchronization)
         completion(.success(()))
       } catch {
         self.flushFailed(error)
@@ -406,7 +477,7 @@ final class PendingChanges: Sendable {
   func flushAtExit(deadline: DispatchTime) {
     guard count > 0, !connection.isInTransaction else { return }
     let isDone = DispatchSemaphore(value: 0)
-    flush { _ in isDone.signal() }
+    flush(.normal) { _ in isDone.signal() }
     _ = isDone.wait(timeout: deadline)
   }
 }

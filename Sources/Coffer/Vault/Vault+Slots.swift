@@ -65,7 +65,7 @@ extension Vault {
   /// Removes a slot.
   ///
   /// Its owner may have kept a copy of the store, or the vault's key; to replace that key, use
-  /// ``rotate(newKeyFor:droppingSlots:progress:)``.
+  /// `rotate(newKeyFor:droppingSlots:progress:)`.
   ///
   /// - Throws: `CofferError.slotNotFound`, `.lastSlot`; as ``addSlot(_:label:stretching:)``.
   public func removeSlot(_ id: Int) throws {
@@ -139,7 +139,7 @@ extension Vault {
   /// - Throws: `CofferError.slotsNotOpened` when the secret of a slot that is not dropped is missing, `.wrongKey` when a
   ///   secret opens no slot, `.slotNotFound`, `.lastSlot`; `.locked` while the vault is locked, `.vaultNotFound`; `.damaged`
   ///   when a value cannot be opened; `.busy`, also when another process changes the slots meanwhile. Nothing is changed
-  ///   then. As with ``Database/seal(collection:)``, `.unfinished` when the store's files could not be cleared afterwards.
+  ///   then. As with `Database.seal(collection:)`, `.unfinished` when the store's files could not be cleared afterwards.
   public func rotate(
     newKeyFor keys: [KeySource], droppingSlots dropped: Set<Int> = [], progress: (Double) throws -> Void = { _ in }
   ) throws {

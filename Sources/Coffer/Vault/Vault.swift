@@ -11,7 +11,7 @@ import CofferStorage
 /// try vault.unlock(.passphrase(passphrase))
 /// ```
 ///
-/// A store has at most one vault. Its key is in memory from ``unlock(_:)`` to ``lock()``, for all connections and proxies of
+/// A store has at most one vault. Its key is in memory from `unlock(_:)` to ``lock()``, for all connections and proxies of
 /// this `Database`; other processes have to unlock it themselves. While it is locked, the rest of the store works as usual,
 /// and keys of sealed collections can be listed and removed; reading or setting a value in one throws
 /// ``CofferError/locked(collection:)``.

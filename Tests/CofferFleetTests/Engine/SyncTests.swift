@@ -157,8 +157,8 @@ struct SyncTests {
   @Test("refuses a collection that is sealed, before anything is sent")
   func sealedCollections() async throws {
     let host = try Host("a")
-    try host.database.vault.create(key: .passphrase(SecretBytes(copying: "correct horse")))
-    try host.database.seal(collection: "web")
+    try await host.database.vault.create(key: .passphrase(SecretBytes(copying: "correct horse")))
+    try await host.database.seal(collection: "web")
     await #expect(throws: FleetError.collectionSealed("web")) { try await host.create(carrier) }
     #expect(carrier.objects.isEmpty)
   }

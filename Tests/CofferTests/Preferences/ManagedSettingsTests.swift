@@ -506,7 +506,7 @@ extension ManagedSettingsTests {
       #expect(await ports?.next() == 1)
       #expect(source != nil)
       ports = nil
-      try settings.close()
+      try await settings.close()
     }
     #expect(source == nil)
   }

@@ -54,7 +54,7 @@ private struct OwnSettings: Sendable {
       #expect(await iterator.next() == 3)
       settings.retries = 7
       #expect(await iterator.next() == 7)
-      try preferences.close()
+      try await preferences.close()
       #expect(await iterator.next() == nil)
       var closed = settings.$retries.values.makeAsyncIterator()
       #expect(await closed.next() == nil)

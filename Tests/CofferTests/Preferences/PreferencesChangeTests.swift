@@ -226,7 +226,7 @@ extension Keys {
     var iterator = try preferences.changes().makeAsyncIterator()
     var values = try preferences.values(of: .size).makeAsyncIterator()
     #expect(await values.next() == 12)
-    try preferences.close()
+    try await preferences.close()
     #expect(await iterator.next() == nil)
     #expect(await values.next() == nil)
     #expect(throws: CofferError.closed) { try preferences.changes() }
