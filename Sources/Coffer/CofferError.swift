@@ -113,6 +113,11 @@ public enum CofferError: Error, Equatable, Sendable {
   ///
   /// `reason` is the rest of the sentence "the key is …", with a full stop: `not declared; did you mean "shop/rate"?`.
   case undeclaredSetting(collection: String, key: String, reason: String)
+  /// A setting was to be changed in place, as by `+=`, and its stored value cannot be read: it would have been overwritten by
+  /// another value's successor. Nothing was changed.
+  ///
+  /// `reason` is as in `invalidValue`.
+  case notMutable(collection: String, key: String, reason: String)
   /// An administrator has locked the setting in this file, see ``ManagedSettings``; nothing was changed.
   case lockedByAdministrator(collection: String, key: String, file: String)
   /// A collection has no such environment; see <doc:DeclaringSettings>.
@@ -151,13 +156,13 @@ public enum CofferError: Error, Equatable, Sendable {
   case closed
   /// The object was created before `fork()`, which SQLite connections do not survive. Open the store again in the child.
   case usedAfterFork
+  /// A test has used ``Preferences/standard`` where it is not set; in a program that traps.
+  case standardNotSet
   /// This OpenSSL lacks an algorithm, or a parameter is out of range.
   case unsupported(reason: String)
 }
 
 extension CofferError: CustomStringConvertible {
-  /// A test has used ``Preferences/standard`` where it is not set; in a program that traps.
-  case standardNotSet
   /// What happened and what to do about it, in one or two sentences.
   public var description: String {
     switch self {
@@ -257,6 +262,9 @@ extension CofferError: CustomStringConvertible {
     case .invalidValue(let collection, let key, let reason):
       "\(KeyText.of(key, in: collection)) must be \(reason)."
     case .undeclaredSetting(let collection, let key, let reason): "\(KeyText.of(key, in: collection)) is \(reason)"
+    case .notMutable(let collection, let key, let reason):
+      "\(KeyText.of(key, in: collection)) was not changed in place: its stored value, which must be \(reason), would be lost. "
+        + "Assign a value, or reset it."
     case .invalidSettings(let problems):
       "Settings do not match their declarations; correct them, or open without strict: "
         + problems.map(\.description).joined(separator: "; ") + "."
@@ -286,6 +294,10 @@ extension CofferError: CustomStringConvertible {
       "The database, connection or proxy was closed."
     case .usedAfterFork:
       "This database was opened before fork(). Open the store again in the child process."
+    case .standardNotSet:
+      "Preferences.standard is not set here. Assign it before it is used: Preferences.standard = try Preferences.open(application: …). "
+        + "Preferences.withStandard sets it for its own task and child tasks: a detached task, or code on another thread, has to "
+        + "be given the preferences."
     case .unsupported(let reason):
       "Not supported here: \(reason)."
     }
@@ -294,10 +306,6 @@ extension CofferError: CustomStringConvertible {
   /// This error, as that of a later step of a command.
   ///
   /// - Parameters:
-    case .standardNotSet:
-      "Preferences.standard is not set here. Assign it before it is used: Preferences.standard = try Preferences.open(application: …). "
-        + "Preferences.withStandard sets it for its own task and child tasks: a detached task, or code on another thread, has to "
-        + "be given the preferences."
   ///   - done: What is done by now.
   ///   - next: What completes it.
   package func after(_ done: String, next: String) -> CofferError {

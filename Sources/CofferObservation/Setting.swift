@@ -75,4 +75,9 @@ public final class Setting<Object: Codable & Sendable>: Observable, Sendable {
   @MainActor private func tell() {
     registrar.withMutation(of: self, keyPath: \.value) {}
   }
+    _modify {
+      follow()
+      registrar.access(self, keyPath: \.value)
+      yield &preferences[key]
+    }
 }

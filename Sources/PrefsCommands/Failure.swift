@@ -49,7 +49,7 @@ extension CofferError {
     case .usedUnderAnotherName: .conflict
     case .versionNotFound, .slotNotFound, .vaultNotFound, .environmentNotFound: .notFound
     case .lastSlot, .slotsFull, .slotsNotOpened, .secretInUse: .refused
-    case .notAStore, .notEncodable, .notDecodable, .invalidValue, .undeclaredSetting, .invalidSettings, .notExportable,
+    case .notAStore, .notEncodable, .notDecodable, .invalidValue, .undeclaredSetting, .notMutable, .invalidSettings, .notExportable,
       .malformedSettings:
       .format
     case .newerFormat: .newerFormat

@@ -13,7 +13,8 @@ extension ConnectionProxy {
   ///
   /// A key without a collection belongs to the default collection here. If the stored value has another type, violates the
   /// key's limits, or cannot be read, the last good value stays in effect (except in a sealed collection), and the problem
-  /// is reported to the logger and to ``errors``. A failed assignment is reported the same way.
+  /// is reported to the logger and to ``errors``. A failed assignment is reported the same way, and so is a change in place, such
+  /// as `+=`, which is refused while the stored value cannot be read: ``CofferError/notMutable(collection:key:reason:)``.
   @inlinable
   public subscript<Object>(key: Key<Object>) -> Object {
     get {
@@ -22,6 +23,11 @@ extension ConnectionProxy {
         double: double(PlainType.same(key)), string: string(PlainType.same(key)), otherwise: reporting(key))
     }
     set { setReporting(newValue, for: key) }
+    _modify {
+      var object = self[key]
+      defer { setChanged(object, for: key) }
+      yield &object
+    }
   }
 
   /// Unavailable: explains the error when the value has a different type than the key, which the compiler's own does not.
@@ -97,6 +103,31 @@ extension ConnectionProxy {
       try set(object, for: key)
     } catch {
       database.report(error, forKey: key.name, inCollection: key.collection ?? "")
+    }
+  }
+
+  /// Sets a value that was changed in place, unless the stored one cannot be read.
+  @usableFromInline
+  func setChanged<Object>(_ object: Object, for key: Key<Object>) {
+    let collection = key.collection ?? ""
+    do {
+      try requireReadable(key, in: collection)
+      try set(object, for: key)
+    } catch {
+      database.report(error, forKey: key.name, inCollection: collection)
+    }
+  }
+
+  /// Throws if the stored value of a typed key cannot be read, so that a change in place started from another one.
+  ///
+  /// - Throws: `CofferError.notMutable`; other errors of reading.
+  func requireReadable<Object>(_ key: Key<Object>, in collection: String) throws {
+    do {
+      _ = try object(for: key, inCollection: collection)
+    } catch {
+      let stored = try? object(forKey: key.name, inCollection: collection, as: Value.self)
+      guard let problem = problem(error, of: key, in: collection, "", stored) else { throw error }
+      throw CofferError.notMutable(collection: collection, key: key.name, reason: problem.reason)
     }
   }
 

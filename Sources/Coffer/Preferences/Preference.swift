@@ -51,6 +51,12 @@ public struct Preference<Object: Codable & Sendable>: Sendable {
   }
 
   /// The property itself, which gives access to the setting's changes and can reset it.
+    nonmutating _modify {
+      #if canImport(SwiftUI)
+        redraws.recordAccess()
+      #endif
+      yield &preferences[key]
+    }
   public var projectedValue: Preference<Object> { self }
 
   /// The values of the setting: the current one, then each new one, including those set by other processes.

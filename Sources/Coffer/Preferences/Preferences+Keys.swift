@@ -16,7 +16,11 @@ extension Preferences {
   /// If the value has another type, violates the key's limits, or cannot be read, the last good value stays in effect, and
   /// the problem is reported to the logger and to ``errors``. For a sealed collection no value is remembered; the next value
   /// in the search list is used instead, or the default. A failed assignment is reported too. To get errors thrown, use
-  /// ``value(of:)`` and ``set(_:for:durability:)``. `+=` is not atomic; use ``update(_:_:)``.
+  /// ``value(of:)`` and `set(_:for:)`.
+  ///
+  /// A change in place, such as `+=` or `append`, is not atomic; use `update(_:_:)`, as in `try preferences.update(.fontSize) { $0 += 1 }`.
+  /// It is refused and reported, as ``CofferError/notMutable(collection:key:reason:)``, while the stored value cannot be read as
+  /// one of the key: it would overwrite that value with one made from another. An assignment replaces it.
   @inlinable
   public subscript<Object>(key: Key<Object>) -> Object {
     get {
@@ -25,6 +29,11 @@ extension Preferences {
         double: double(PlainType.same(key)), string: string(PlainType.same(key)), otherwise: reporting(key))
     }
     set { setReporting(newValue, for: key) }
+    _modify {
+      var object = self[key]
+      defer { setChanged(object, for: key) }
+      yield &object
+    }
   }
 
   /// Unavailable: explains the error when the value has a different type than the key, which the compiler's own does not.
@@ -126,6 +135,18 @@ extension Preferences {
   @usableFromInline
   func setReporting<Object>(_ object: Object, for key: Key<Object>) {
     do {
+  /// Sets a value that was changed in place, unless the stored one cannot be read.
+  @usableFromInline
+  func setChanged<Object>(_ object: Object, for key: Key<Object>) {
+    let collection = place(of: key)
+    do {
+      try proxy.requireReadable(key, in: collection)
+      try set(object, for: key)
+    } catch {
+      proxy.database.report(error, forKey: key.name, inCollection: collection)
+    }
+  }
+
       try set(object, for: key)
     } catch {
       proxy.database.report(error, forKey: key.name, inCollection: place(of: key))
