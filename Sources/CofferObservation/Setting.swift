@@ -19,13 +19,26 @@ import Synchronization
 /// }
 /// ```
 ///
-/// It needs neither `@ObservationIgnored` nor code of your own. Changes by any process are reported, once for each tracking,
+/// It needs neither `@ObservationIgnored` nor code of your own. As a property wrapper it is read without `.value`; the macro then
+/// has to be told that the setting observes itself:
+///
+/// ```swift
+/// @Observable @MainActor final class EditorModel {
+///   @ObservationIgnored @Setting(.theme) var theme
+/// }
+///
+/// model.theme = .dark
+/// ```
+///
+/// Do not use ``/Coffer/Preference`` there: it compiles, and no change of it is reported.
+///
+/// Changes by any process are reported, once for each tracking,
 /// if they are effective: not those that a forced value hides. In SwiftUI, views that read `model.theme.value` are redrawn,
 /// and `$model.theme.value` of a `@Bindable` model can be passed to controls.
 ///
 /// Changes are reported on the main actor, after they take effect, so code tracked there misses none. Elsewhere, a change
 /// that comes while the tracked code still runs may be missed; use ``/Coffer/Preferences/values(of:)`` there.
-public final class Setting<Object: Codable & Sendable>: Observable, Sendable {
+@propertyWrapper public final class Setting<Object: Codable & Sendable>: Observable, Sendable {
   /// The key of the setting.
   public let key: Key<Object>
   /// The settings that it reads and sets.
@@ -42,6 +55,16 @@ public final class Setting<Object: Codable & Sendable>: Observable, Sendable {
     self.preferences = preferences
   }
 
+  /// The same as ``value``, for a property.
+  public var wrappedValue: Object {
+    get { value }
+    set { value = newValue }
+    _modify { yield &value }
+  }
+
+  /// The setting itself, for a property: it can be reset.
+  public var projectedValue: Setting<Object> { self }
+
   /// The value of the setting.
   ///
   /// Errors are reported, and bad values are replaced by the last good one, as in ``/Coffer/Preferences/subscript(_:)``.
@@ -52,11 +75,16 @@ public final class Setting<Object: Codable & Sendable>: Observable, Sendable {
       return preferences[key]
     }
     set { preferences[key] = newValue }
+    _modify {
+      follow()
+      registrar.access(self, keyPath: \.value)
+      yield &preferences[key]
+    }
   }
 
   /// Removes the stored value, so that the default shows again.
   ///
-  /// - Throws: As ``/Coffer/Preferences/reset(_:)``.
+  /// - Throws: As `Preferences.reset(_:)`.
   public func reset() throws {
     try preferences.reset(key)
   }
@@ -75,9 +103,4 @@ public final class Setting<Object: Codable & Sendable>: Observable, Sendable {
   @MainActor private func tell() {
     registrar.withMutation(of: self, keyPath: \.value) {}
   }
-    _modify {
-      follow()
-      registrar.access(self, keyPath: \.value)
-      yield &preferences[key]
-    }
 }

@@ -15,6 +15,9 @@
 /// for await theme in editor.$theme.values { window.apply(theme) }
 /// ```
 ///
+/// In an `@Observable` model use `Setting` of the module CofferObservation instead, as a constant or as
+/// `@ObservationIgnored @Setting(.theme) var theme`: changes of an `@ObservationIgnored @Preference` are not reported.
+///
 /// It reads and sets the typed key in ``Preferences/standard``, looked up at each use, or in the `Preferences` it is given.
 /// A SwiftUI view with such a property is redrawn when any process changes the setting; pass `$theme.binding` to its
 /// controls. Errors are reported as for ``Preferences/subscript(_:)``.
@@ -48,15 +51,15 @@ public struct Preference<Object: Codable & Sendable>: Sendable {
       return preferences[key]
     }
     nonmutating set { preferences[key] = newValue }
-  }
-
-  /// The property itself, which gives access to the setting's changes and can reset it.
     nonmutating _modify {
       #if canImport(SwiftUI)
         redraws.recordAccess()
       #endif
       yield &preferences[key]
     }
+  }
+
+  /// The property itself, which gives access to the setting's changes and can reset it.
   public var projectedValue: Preference<Object> { self }
 
   /// The values of the setting: the current one, then each new one, including those set by other processes.
@@ -78,7 +81,7 @@ public struct Preference<Object: Codable & Sendable>: Sendable {
 
   /// Removes the stored value, so that the default shows again.
   ///
-  /// - Throws: As ``Preferences/reset(_:)``.
+  /// - Throws: As `Preferences.reset(_:)`.
   public func reset() throws {
     try preferences.reset(key)
   }

@@ -25,6 +25,15 @@ extension Keys {
   }
 }
 
+/// The same with properties.
+@Observable @MainActor private final class PropertyModel {
+  @ObservationIgnored @Setting var size: Int
+
+  init(_ preferences: Preferences) {
+    _size = Setting(.size, in: preferences)
+  }
+}
+
 /// A tracked value, and the number of its notifications.
 private final class Tracking: Sendable {
   private let (changes, continuation) = AsyncStream<Void>.makeStream()
@@ -215,5 +224,20 @@ private struct Weak {
       #expect(failure.key == "size")
       break
     }
+  }
+
+  @Test("are properties of a model, too, which observe themselves")
+  func properties() async throws {
+    let model = PropertyModel(preferences)
+    let tracking = Tracking { model.size }
+    model.size += 1
+    await tracking.told()
+    #expect(preferences[.size] == 13)
+    let again = Tracking { model.size }
+    preferences[.size] = 20
+    await again.told()
+    #expect(model.size == 20)
+    try model.$size.reset()
+    #expect(model.size == 12)
   }
 }
