@@ -19,21 +19,24 @@
   ///
   /// Numbers and Booleans of the store are converted as in swift-configuration's JSON provider, texts as in its provider for
   /// environment variables: numbers as Swift parses them; `true`, `yes`, `1` and their opposites; bytes as base64; lists
-  /// separated by commas. A value that does not have the requested type is an error of its key (`CofferError.notDecodable`),
-  /// as is a value of a sealed collection while the vault is locked (`.locked`). Values of type `Secret` and of sealed
-  /// collections are marked as secrets in swift-configuration too, so that access logs do not show them.
+  /// separated by commas. Values of type `Secret` and of sealed collections are marked as secrets in swift-configuration too, so
+  /// that access logs do not show them. A value of a sealed collection is an error of its key while the vault is locked
+  /// (`CofferError.locked`).
   ///
   /// What an administrator of this host has locked for the collections comes before their values, and an administrator's defaults
   /// after them; see `ManagedSettings`. The files are those of the applications that the collections are named after, and of those
   /// that declare settings there.
   ///
-  /// Declared settings are checked against their declarations as of the creation of the provider. A value that has another
-  /// type than declared, or violates its limits, does not hide a good one in a later collection; if there is none, it is an
-  /// error of its key (`CofferError.invalidValue`). Declared defaults are not returned: otherwise, later providers and the
-  /// reader's own default would never be used.
+  /// Declared settings are checked against their declarations as of the creation of the provider. A bad value, which does not
+  /// have the requested type, or violates its declaration, does not hide a good one in a later collection. It does not reset a
+  /// running service either: the last good value that the provider has read stays in effect, as with `Preferences`, and the
+  /// bad one is reported once, to the logger of the database and to `ConnectionProxy.errors`. Only a key that never had a good
+  /// value has an error (`CofferError.notDecodable`, `.invalidValue`). Nothing is remembered of sealed collections.
+  ///
+  /// Declared defaults are not returned: otherwise, later providers and the reader's own default would never be used.
   public struct CofferProvider: ConfigProvider, CustomStringConvertible {
     private let proxy: ConnectionProxy
-    private let places: [Place]
+    private let lookup: Lookup
     private let inForce: FollowedSettings
 
     // Stored, since a reader asks for it with each value.
@@ -53,7 +56,7 @@
       self.proxy = proxy
       providerName = "CofferProvider[\(proxy.database.path): \(collections.joined(separator: ", "))]"
       inForce = try FollowedSettings(of: collections, in: proxy.database)
-      places = try proxy.database.makeConnection().read { transaction in
+      let places = try proxy.database.makeConnection().read { transaction in
         let names = Set(try transaction.declaredSettings().map(\.declaration.name))
         return try collections.map { collection in
           var declarations: [String: Declaration] = [:]
@@ -63,9 +66,10 @@
           return Place(collection: collection, declarations: declarations)
         }
       }
+      lookup = Lookup(places, proxy.database)
     }
 
-    private var collections: [String] { places.map(\.collection) }
+    private var collections: [String] { lookup.places.map(\.collection) }
 
     // MARK: - Single values
 
@@ -73,7 +77,7 @@
     ///
     /// - Throws: `CofferError.notDecodable`, `.invalidValue`, `.locked`, `.closed`, `.damaged` or `.inputOutput`.
     public func value(forKey key: AbsoluteConfigKey, type: ConfigType) throws -> LookupResult {
-      try key.lookUp(in: places, type) { name, collection in
+      try lookup.value(of: key, type, at: lookup.now) { name, collection in
         try inForce.value(name, in: collection) {
           try proxy.openedValue(forKey: name, inCollection: collection)
         } managed: {
@@ -113,12 +117,12 @@
 
     // MARK: - Snapshots
 
-    /// All values of the collections, as of one moment.
+    /// All values of the collections, as of one moment; the last good value in place of a bad one.
     ///
     /// If no snapshot can be taken, the result has that error for every key.
     public func snapshot() -> any ConfigSnapshot {
       CofferSnapshot(
-        providerName: providerName, places: places, inForce: inForce,
+        providerName: providerName, lookup: lookup, moment: lookup.nextMoment(), inForce: inForce,
         content: Result { try proxy.snapshot(ofCollections: collections) })
     }
 
@@ -138,13 +142,14 @@
 
   private struct CofferSnapshot: ConfigSnapshot {
     let providerName: String
-    let places: [Place]
+    let lookup: Lookup
+    let moment: Int
     let inForce: FollowedSettings
     let content: Result<ConnectionProxy.Snapshot, any Error>
 
     func value(forKey key: AbsoluteConfigKey, type: ConfigType) throws -> LookupResult {
       let content = try content.get()
-      return try key.lookUp(in: places, type) { name, collection in
+      return try lookup.value(of: key, type, at: moment) { name, collection in
         try inForce.value(name, in: collection) {
           try content.item(forKey: name, inCollection: collection)?.openedValue()
         } managed: {
@@ -153,47 +158,16 @@
       }
     }
   }
+#else
+  public import Coffer
 
-  /// A collection that a provider searches, and its declared settings, by name.
-  private struct Place: Sendable {
-    let collection: String
-    let declarations: [String: Declaration]
-  }
-
-  extension AbsoluteConfigKey {
-    /// The first good value in the collections.
-    ///
-    /// - Parameter find: Returns the value of a key in a collection, and whether it is sealed there.
-    fileprivate func lookUp(
-      in places: [Place], _ type: ConfigType,
-      _ find: (_ name: String, _ collection: String) throws -> (value: Value, isSealed: Bool)?
-    ) throws -> LookupResult {
-      let name = components.joined(separator: ".")
-      var firstProblem: CofferError?
-      for place in places {
-        guard let (value, isSealed) = try find(name, place.collection) else { continue }
-        let declaration = place.declarations.isEmpty ? nil : place.declarations[name]
-        if let problem = declaration?.problem(of: value, showsValue: !isSealed) {
-          firstProblem =
-            firstProblem ?? .invalidValue(collection: place.collection, key: name, reason: problem)
-          continue
-        }
-        guard let content = ConfigContent(value, as: type) else {
-          throw CofferError.notDecodable(
-            collection: place.collection, key: name, storedType: value.kind.name, requestedType: type.rawValue,
-            reason: "it cannot be converted")
-        }
-        return LookupResult(
-          encodedKey: Self.path(name, place.collection),
-          value: ConfigValue(content, isSecret: isSealed || value.kind == .secret))
-      }
-      if let firstProblem { throw firstProblem }
-      return LookupResult(encodedKey: Self.path(name, places[0].collection), value: nil)
-    }
-
-    /// The key in the form of `prefs`.
-    private static func path(_ name: String, _ collection: String) -> String {
-      collection.isEmpty ? name : "\(collection)/\(name)"
-    }
+  /// Not built: the package's trait `Configuration` is not enabled.
+  @available(
+    *, unavailable,
+    message: "enable the trait \"Configuration\" in your Package.swift, as in .package(…, traits: [\"Configuration\"])"
+  )
+  public struct CofferProvider {
+    /// Not built.
+    public init(_ proxy: ConnectionProxy, collections: [String] = [""]) throws { fatalError() }
   }
 #endif

@@ -156,7 +156,9 @@
         #expect(config.int(forKey: "port") == 8080)
       }
       try proxy.setObject(99_999, forKey: "port", inCollection: "web")
-      let error = #expect(throws: CofferError.self) { try config.requiredInt(forKey: "port") }
+      #expect(config.int(forKey: "port") == 8080)
+      let later = ConfigReader(provider: try CofferProvider(proxy, collections: ["web@staging", "web"]))
+      let error = #expect(throws: CofferError.self) { try later.requiredInt(forKey: "port") }
       // The first one in the order of the collections is the one to mend.
       guard case .invalidValue("web@staging", "port", let reason) = error else {
         return #expect(Bool(false), "\(error as Any)")
@@ -164,6 +166,64 @@
       #expect(reason.contains("65535"))
       try proxy.setObject("later", forKey: "name", inCollection: "web")
       #expect(config.string(forKey: "name") == "later")
+    }
+
+    // MARK: - Last good values
+
+    @Test("keeps the last good value when a bad one comes, on every way to read it, and reports the bad one once")
+    func lastGood() async throws {
+      let proxy = try ConnectionProxy(database: .inMemory())
+      let provider = try CofferProvider(proxy, collections: ["web"])
+      let errors = proxy.errors
+      func read() throws -> [Int?] {
+        let snapshot = provider.snapshot()
+        return try [provider.value, snapshot.value].map { source in
+          guard case .int(let number)? = try source("port", .int).value?.content else { return nil }
+          return number
+        }
+      }
+      #expect(try read() == [nil, nil])
+      try proxy.setObject(8080, forKey: "port", inCollection: "web")
+      #expect(try read() == [8080, 8080])
+      let earlier = provider.snapshot()
+      try proxy.setObject(9090, forKey: "port", inCollection: "web")
+      #expect(try read() == [9090, 9090])
+      // It shows its own moment, and what it shows is not the last good value.
+      #expect(try earlier.value(forKey: "port", type: .int).value?.content == .int(8080))
+      try proxy.setObject("http", forKey: "port", inCollection: "web")
+      for _ in 0..<3 { #expect(try read() == [9090, 9090]) }
+      // As text it is good.
+      #expect(try provider.value(forKey: "port", type: .string).value?.content == .string("http"))
+      try proxy.setObject("none", forKey: "port", inCollection: "web")
+      #expect(try read() == [9090, 9090])
+      var reasons: [String] = []
+      for await failure in errors {
+        reasons.append("\(failure.problem?.description ?? "\(failure.error)"): \(failure.instead ?? "")")
+        if reasons.count == 2 { break }
+      }
+      let report = "web/port must be of type int, not string (in collection \"web\"): the last good value"
+      #expect(reasons == [report, report])
+      try proxy.removeObject(forKey: "port", inCollection: "web")
+      #expect(try read() == [nil, nil])
+      try proxy.setObject(1, forKey: "port", inCollection: "web")
+      #expect(try read() == [1, 1])
+    }
+
+    @Test("remembers nothing of a sealed collection")
+    func sealedIsForgotten() throws {
+      let database = try store.open()
+      let proxy = try ConnectionProxy(database: database)
+      try database.vault.create(key: store.key)
+      let provider = try CofferProvider(proxy, collections: ["pins"])
+      try proxy.setObject(1234, forKey: "pin", inCollection: "pins")
+      #expect(try provider.value(forKey: "pin", type: .int).value?.content == .int(1234))
+      try proxy.flushAndWait()
+      try database.seal(collection: "pins")
+      #expect(try provider.value(forKey: "pin", type: .int).value?.content == .int(1234))
+      try proxy.setObject("none", forKey: "pin", inCollection: "pins")
+      #expect(throws: CofferError.self) { try provider.value(forKey: "pin", type: .int) }
+      database.vault.lock()
+      #expect(throws: CofferError.locked(collection: "pins")) { try provider.value(forKey: "pin", type: .int) }
     }
 
     // MARK: - Watching
@@ -180,9 +240,10 @@
         #expect(try await values.next()?.get().value?.content == .int(8080))
         try mine.setObject(9090, forKey: "port", inCollection: "web")
         #expect(try await values.next()?.get().value?.content == .int(9090))
+        // The last good value stays.
         try mine.setObject("no number", forKey: "port", inCollection: "web")
-        let failure = try await values.next()
-        #expect(throws: CofferError.self) { try failure?.get() }
+        try mine.setObject(7070, forKey: "port", inCollection: "web")
+        #expect(try await values.next()?.get().value?.content == .int(7070))
       }
       try await provider.watchSnapshot { updates in
         var snapshots = updates.makeAsyncIterator()

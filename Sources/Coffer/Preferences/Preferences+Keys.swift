@@ -115,26 +115,26 @@ extension Preferences {
   func accept<Object>(
     _ search: Search<Object>, for key: Key<Object>, in collection: String, after last: LastGoodValues.Entry<Object>?
   ) -> Object? {
-    // A default does not outrank a value further down the list.
-    if let last, !last.isDefault, search.hasProblems(besides: last.problems) {
-      report(search, for: key, instead: "the last good value")
-      return nil
+    let found = LastGoodValues.Entry(
+      object: search.finding?.object ?? key.defaultValue, problems: search.problems, isDefault: search.finding == nil)
+    let place = LastGoodValues.Place(key.name, in: collection, as: Object.self)
+    let isAccepted = lastGood.accepts(found, at: place, after: last) {
+      let names = key.collection == nil ? searchedCollections.map(\.name) : places(of: key)
+      return names.allSatisfy { (try? proxy.state.isSealed($0)) == false }
     }
-    report(search, for: key)
-    let object = search.finding?.object ?? key.defaultValue
-    let names = key.collection == nil ? searchedCollections.map(\.name) : places(of: key)
-    // Nothing may keep the plaintext of a sealed value.
-    let isToKeep = names.allSatisfy { (try? proxy.state.isSealed($0)) == false }
-    lastGood.note(
-      isToKeep
-        ? LastGoodValues.Entry(object: object, problems: search.problems, isDefault: search.finding == nil) : nil,
-      of: key, in: collection)
-    return object
+    report(search, for: key, instead: isAccepted ? nil : "the last good value")
+    return isAccepted ? found.object : nil
   }
 
   @usableFromInline
   func setReporting<Object>(_ object: Object, for key: Key<Object>) {
     do {
+      try set(object, for: key)
+    } catch {
+      proxy.database.report(error, forKey: key.name, inCollection: place(of: key))
+    }
+  }
+
   /// Sets a value that was changed in place, unless the stored one cannot be read.
   @usableFromInline
   func setChanged<Object>(_ object: Object, for key: Key<Object>) {
@@ -144,12 +144,6 @@ extension Preferences {
       try set(object, for: key)
     } catch {
       proxy.database.report(error, forKey: key.name, inCollection: collection)
-    }
-  }
-
-      try set(object, for: key)
-    } catch {
-      proxy.database.report(error, forKey: key.name, inCollection: place(of: key))
     }
   }
 

@@ -105,11 +105,6 @@ extension Preferences {
     fileprivate(set) var problems: [SettingProblem] = []
     /// The error of the first bad value.
     fileprivate(set) var firstError: (any Error)?
-
-    /// Whether there are bad values besides those skipped for the last good value.
-    ///
-    /// A bad value that persists, in an environment variable for instance, must not hide changes below it.
-    func hasProblems(besides known: [SettingProblem]) -> Bool { problems.contains { !known.contains($0) } }
   }
 
   /// The collection of a typed key: its own, under a suite the suite's part of it, or the collection of these settings.

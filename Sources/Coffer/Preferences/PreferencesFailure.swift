@@ -36,7 +36,8 @@ extension ConnectionProxy {
 
 extension Database {
   /// Reports an error that cannot be thrown, to the logger and all listeners.
-  func report(_ error: any Error, forKey key: String?, inCollection collection: String, instead: String? = nil) {
+  package func report(_ error: any Error, forKey key: String?, inCollection collection: String, instead: String? = nil)
+  {
     core.settingReports.failures.send(
       Preferences.Failure(collection: collection, key: key, error: error, problem: nil, instead: instead))
     // The text of a foreign error may quote the value.
@@ -46,7 +47,7 @@ extension Database {
   }
 
   /// Reports a skipped bad value, once.
-  func report(_ problem: SettingProblem, instead: String) {
+  package func report(_ problem: SettingProblem, instead: String) {
     guard core.settingReports.problems.withLock({ $0.insert(problem) }) else { return }
     core.settingReports.failures.send(
       Preferences.Failure(

@@ -64,7 +64,7 @@ extension Preferences {
         let object: Object
         do {
           let search = try preferences.search(for: key)
-          guard last == nil || !search.hasProblems(besides: lastProblems) else {
+          guard last == nil || !search.problems.goBeyond(lastProblems) else {
             preferences.report(search, for: key, instead: "the last good value")
             return .bad
           }
