@@ -86,4 +86,18 @@
       }
     }
   }
+#else
+  public import Coffer
+
+  /// Not built: the package's trait `Metrics` is not enabled.
+  @available(
+    *, unavailable,
+    message: "enable the trait \"Metrics\" in your Package.swift, as in .package(…, traits: [\"Metrics\"])"
+  )
+  public struct StoreMetrics: DatabaseMeter {
+    /// Not built.
+    public init(store: String) { fatalError() }
+    /// Not built.
+    public func record(_ measurement: DatabaseMeasurement) { fatalError() }
+  }
 #endif

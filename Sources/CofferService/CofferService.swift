@@ -35,4 +35,17 @@
       }
     }
   }
+#else
+  public import Coffer
+
+  /// Not built: the package's trait `ServiceLifecycle` is not enabled.
+  @available(
+    *, unavailable,
+    message:
+      "enable the trait \"ServiceLifecycle\" in your Package.swift, as in .package(…, traits: [\"ServiceLifecycle\"])"
+  )
+  public struct CofferService {
+    /// Not built.
+    public init(_ database: Database) { fatalError() }
+  }
 #endif
