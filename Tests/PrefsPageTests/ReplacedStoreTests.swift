@@ -20,7 +20,7 @@ private final class ListedSettings: Sendable {
     defer { try? FileManager.default.removeItem(atPath: folder) }
     let key = KeySource.key(try .random(count: 32))
     let (path, backup) = (folder + "/settings.coffer", folder + "/backup.coffer")
-    let database = try Database.create(at: path, key: key)
+    let database = try await Database.create(at: path, key: key)
     let connection = try database.makeConnection()
     func set(_ name: String) throws {
       try connection.readWrite { try $0.setObject(1, forKey: name, inCollection: "web") }
@@ -54,6 +54,6 @@ private final class ListedSettings: Sendable {
     #expect(commit?.scope == .keys)
     #expect(keys() == ["first", "second"])
     registration.cancel()
-    try database.close()
+    try await database.close()
   }
 }

@@ -65,7 +65,7 @@ final class ServedPage: Sendable {
     registration.cancel()
     events.close()
     await server.stop()
-    try database.close()
+    try await database.close()
   }
 
   /// A session, as the page gets it.
