@@ -45,7 +45,9 @@ extension CofferError {
   package var exitStatus: ExitStatus {
     switch self {
     case .storeNotFound: .storeNotFound
-    case .storeReplaced, .storeExists, .fileExists, .versionMismatch, .vaultExists, .conflictingDeclarations: .conflict
+    case .storeReplaced, .storeExists, .fileExists, .versionMismatch, .vaultExists, .conflictingDeclarations,
+      .retypedInPlace:
+      .conflict
     case .usedUnderAnotherName: .conflict
     case .versionNotFound, .slotNotFound, .vaultNotFound, .environmentNotFound: .notFound
     case .lastSlot, .slotsFull, .slotsNotOpened, .secretInUse: .refused

@@ -208,6 +208,10 @@ case "rename":
   try preferences.declare(settings)
   say("ends")
 
+case "program":
+  // program … VERSION SECONDS [before|after]: see `Program`.
+  try Program.run(open(), version: rest[0], seconds: Int64(rest[1])!, dying: rest.dropFirst(2).first)
+
 case "acknowledge":
   // acknowledge … PREFIX: prints each number once its commit has returned, until killed.
   let connection = try open().makeConnection()

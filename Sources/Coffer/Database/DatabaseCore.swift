@@ -21,6 +21,10 @@ package final class DatabaseCore: Sendable {
   let attachments = Attachments()
   /// Whether the store had the declaration tables when it was opened.
   let hasDeclarations = Atomic<Bool>(false)
+  /// Whether former names of settings were ever kept while this database was open.
+  let hasRenames = Atomic<Bool>(false)
+  /// The conversions between settings and their former names that this program has.
+  let converters = RenameConverters()
   /// Whether the envelope in the file is newer than the pages say.
   let hasUnrecordedEnvelope = Atomic<Bool>(false)
   /// What changed it, in this process.

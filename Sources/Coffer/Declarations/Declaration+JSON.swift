@@ -23,12 +23,30 @@ extension Declaration {
     } catch {
       throw Self.malformed("not JSON: \(error.reason), at byte \(error.offset)")
     }
+    self = try Self.read(value)
+  }
+
+  private static func read(_ value: Value) throws -> Declaration {
     let (declaration, problems) = DeclarationReader.read(value, isStrict: false)
     guard let declaration else {
       let subject = DeclarationReader.name(of: value).map { "setting \"\($0)\": " } ?? ""
-      throw Self.malformed(subject + problems.map(\.reason).joined(separator: "; "))
+      throw malformed(subject + problems.map(\.reason).joined(separator: "; "))
     }
-    self = declaration
+    return declaration
+  }
+
+  /// Parses a list of such objects.
+  ///
+  /// - Throws: As `init(json:)`.
+  package static func list(json: String) throws -> [Declaration] {
+    let value: Value
+    do {
+      value = try JSONReader.value(json)
+    } catch {
+      throw malformed("not JSON: \(error.reason), at byte \(error.offset)")
+    }
+    guard case .array(let values) = value else { throw malformed("not a list") }
+    return try values.map(read)
   }
 
   private static func malformed(_ reason: String) -> CofferError {
@@ -46,12 +64,27 @@ extension Declaration {
     if let since { members["since"] = .string(since) }
     if let deprecated { members["deprecated"] = .string(deprecated) }
     if isShared { members["shared"] = .bool(true) }
+    if !formerNames.isEmpty {
+      members["formerly"] = .array(
+        formerNames.map { former in
+          var members = former.place.members
+          if former.isConverted { members["converted"] = .bool(true) }
+          return .dictionary(members)
+        })
+    }
+    if let renamed { members["renamed"] = .dictionary(renamed.members) }
     return members
   }
 
   /// - Throws: `CofferError.malformedSettings` unless the declaration could be read again: when a limit is invalid, the default
   ///   violates one, or the type is nested too deeply.
   func check() throws { _ = try Declaration(json: json) }
+}
+
+extension SettingPlace {
+  fileprivate var members: [String: Value] {
+    ["name": .string(key.string), "collection": .string(collection.string)]
+  }
 }
 
 extension SettingLimit {

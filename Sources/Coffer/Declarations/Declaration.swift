@@ -28,6 +28,20 @@ package struct Declaration: Hashable, Sendable {
   package var deprecated: String?
   /// Whether all suites share the collection, instead of having their own.
   package var isShared = false
+  /// The setting's former names.
+  package var formerNames: [FormerName] = []
+  /// The new name, if the declaration is kept only for an older version of the program.
+  package var renamed: SettingPlace?
+
+  /// A former name of a setting.
+  package struct FormerName: Hashable, Sendable {
+    package var place: SettingPlace
+    /// Whether only the program can convert the values.
+    package var isConverted = false
+  }
+
+  /// The setting by its names.
+  package var place: SettingPlace { SettingPlace(name, in: collection) }
 
   /// Declares a setting.
   package init(
@@ -50,9 +64,7 @@ package struct Declaration: Hashable, Sendable {
   }
 
   /// Whether both are of one setting.
-  func isSameSetting(as other: Declaration) -> Bool {
-    ByteString(name) == ByteString(other.name) && ByteString(collection) == ByteString(other.collection)
-  }
+  func isSameSetting(as other: Declaration) -> Bool { place == other.place }
 
   /// Whether programs may declare the setting in both ways: types, defaults and limits have to be the same.
   func agrees(with other: Declaration) -> Bool {

@@ -40,6 +40,7 @@ package struct DeclarationReader {
 
   private static let names = [
     "name", "collection", "type", "default", "limits", "summary", "effect", "since", "deprecated", "shared",
+    "formerly", "renamed",
   ]
 
   private mutating func declaration(_ value: Value) -> Declaration? {
@@ -70,6 +71,10 @@ package struct DeclarationReader {
     declaration.since = text(members, "since")
     declaration.deprecated = text(members, "deprecated")
     declaration.isShared = isShared(members)
+    declaration.formerNames = formerNames(members, in: declaration.collection)
+    if let renamed = members["renamed"], renamed != .null {
+      declaration.renamed = place(renamed, in: declaration.collection, "renamed")
+    }
     if problems.isEmpty, let value = declaration.defaultValue, let problem = declaration.problem(of: value) {
       note("default", reason: "its default must be \(problem)")
     }
@@ -118,6 +123,37 @@ package struct DeclarationReader {
       note("shared", reason: "\"shared\" is neither true nor false")
       return false
     }
+  }
+
+  // MARK: - Other names
+
+  private mutating func formerNames(
+    _ members: [String: Value], in collection: String
+  ) -> [Declaration.FormerName] {
+    switch members["formerly"] {
+    case nil, .null: return []
+    case .array(let values):
+      return values.enumerated().compactMap { index, value in
+        guard let place = place(value, in: collection, "formerly", "\(index)") else { return nil }
+        var former = Declaration.FormerName(place: place)
+        if case .dictionary(let members) = value, members["converted"] == .bool(true) { former.isConverted = true }
+        return former
+      }
+    default:
+      note("formerly", reason: "its former names are not a list")
+      return []
+    }
+  }
+
+  /// A name, in the collection of the setting unless it has its own.
+  private mutating func place(_ value: Value, in collection: String, _ path: String...) -> SettingPlace? {
+    guard case .dictionary(let members) = value, case .string(let name)? = members["name"] else {
+      let reason = "another name is an object with a name, and a collection unless it is its own"
+      problems.append(Problem(path: path, reason: reason))
+      return nil
+    }
+    guard case .string(let other)? = members["collection"] else { return SettingPlace(name, in: collection) }
+    return SettingPlace(name, in: other)
   }
 
   // MARK: - Limits

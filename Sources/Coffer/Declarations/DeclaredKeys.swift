@@ -8,6 +8,8 @@ package struct DeclaredKeys {
 
   /// Each setting once, ordered by collection and key.
   package let settings: [Setting]
+  /// The renamed settings whose former names are kept.
+  let renames: [Rename]
   private let places: [Name: Int]
 
   private struct Name: Hashable {
@@ -36,7 +38,7 @@ package struct DeclaredKeys {
         settings.append(Setting(declaration: declared.declaration, owners: [owner]))
       }
     }
-    (self.settings, self.places) = (settings, places)
+    (self.settings, self.places, renames) = (settings, places, try transaction.renames())
   }
 
   /// The declaration of a key: its own, or that of a suite within a collection.
@@ -46,6 +48,43 @@ package struct DeclaredKeys {
       return settings[place]
     }
     return nil
+  }
+
+  /// What is to be said about the other names of a setting, as rows of a table.
+  func otherNames(of setting: Setting) -> [(String, String)] {
+    let place = setting.declaration.place
+    func kept(_ rename: Rename) -> String {
+      "kept beside each other until \(Timestamp.text(milliseconds: rename.until))"
+    }
+    var rows = setting.declaration.formerNames.map { former in
+      let rename = renames.first { $0.current == place && $0.former == former.place }
+      return ("formerly", "\(former.place)\(rename.map { ", \(kept($0))" } ?? "")")
+    }
+    // A rename that the newest version does not state any more.
+    for rename in renames where rename.current == place {
+      guard !setting.declaration.formerNames.contains(where: { $0.place == rename.former }) else { continue }
+      rows.append(("formerly", "\(rename.former), \(kept(rename))"))
+    }
+    if let renamed = setting.declaration.renamed {
+      let rename = renames.first { $0.former == place && $0.current == renamed }
+      rows.append(("renamed to", "\(renamed)\(rename.map { ", \(kept($0))" } ?? "")"))
+    }
+    return rows
+  }
+
+  /// The same, with whether the value at a place is behind.
+  func otherNames(
+    of setting: Setting, at reference: KeyReference, _ transaction: borrowing some Reading & ~Copyable
+  ) throws -> [(String, String)] {
+    let place = SettingPlace(reference.key, in: reference.collection)
+    return try otherNames(of: setting)
+      + transaction.itemsBehind().filter { $0.place == place }.map { item in
+        let reason =
+          item.isRefused
+          ? "has a value that this setting cannot have"
+          : "was set, and no program that can convert its value has run since"
+        return ("behind", "\(item.source) \(reason)")
+      }
   }
 
   /// The settings declared for a collection.

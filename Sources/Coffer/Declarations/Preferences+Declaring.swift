@@ -7,43 +7,93 @@ extension Preferences {
   /// let preferences = try Preferences.open(application: "org.example.shop", declaring: settings, strict: true)
   /// ```
   ///
-  /// `open` does this if it is given settings. Values of former names and types (``Key/Former``) are taken over. Nothing is
-  /// written if the declarations are the same as last time, or the store is read-only. Declarations by a newer version of
-  /// the program are kept.
+  /// `open` does this if it is given settings. Values of former names and types (``Key/Former``) are taken over; a former name
+  /// is kept while an older version that declares it may run, see <doc:ChangingSettings>. Nothing is written if the
+  /// declarations are the same as last time and the last recorded opening is recent, or the store is read-only. Declarations
+  /// by a newer version of the program are kept.
   ///
   /// - Parameter strict: Whether to throw if a value from any source does not match its declaration; nothing is taken over
   ///   then. Otherwise such a value is skipped when it is read, and reported.
   /// - Throws: `CofferError.conflictingDeclarations` when a setting is declared in two ways, by these settings or by another
-  ///   program in the same store; if strict, `.invalidSettings` with the complete list of problems.
+  ///   program in the same store; `.retypedInPlace` when another version that may still run declares another type; if strict,
+  ///   `.invalidSettings` with the complete list of problems.
   public func declare(_ settings: Settings, strict: Bool = false) throws {
     let fingerprint = try settings.fingerprint(of: parent)
-    let formers = settings.keys.filter(\.hasFormers)
+    let formers = settings.keys.filter { !$0.formerNames.isEmpty }
+    let database = proxy.database
+    try database.convert(formers.flatMap { key in key.converters(in: placeWithoutEnvironment(of: key)) })
     let trial = try proxy.state.reader.read { transaction in
       let session = transaction.session
-      return try session.reading {
-        (
-          application: try session.declarations.application(parent),
-          takenOver: try takeOver(formers, session, isTrial: true)
-        )
+      return try session.reading { () throws -> Trial in
+        Trial(
+          isKnown: try isKnown(settings, fingerprint, session),
+          takenOver: try takeOver(formers, session, isTrial: true),
+          isWaiting: try !formers.isEmpty && session.isConversionWaiting()
+            || settings.contracts && canContract(session))
       }
     }
-    let isKnown = trial.application?.fingerprint == fingerprint
-    let declarations = isKnown ? [] : try settings.declarations(of: parent)
+    let declarations = trial.isKnown ? [] : try settings.declarations(of: parent)
     if strict {
       let found = try problems(of: settings)
       let problems = found.filter { !trial.takenOver.hasTaken($0) } + trial.takenOver.problems
       guard problems.isEmpty else { throw CofferError.invalidSettings(problems) }
     }
-    for problem in trial.takenOver.problems { proxy.database.report(problem, instead: "the default") }
-    guard !proxy.database.isReadOnly, !isKnown || !trial.takenOver.taken.isEmpty else { return }
+    for problem in trial.takenOver.problems { database.report(problem, instead: "the default") }
+    guard !database.isReadOnly, !trial.isKnown || !trial.takenOver.taken.isEmpty || trial.isWaiting else { return }
     try proxy.readWriteConnection.readWrite { transaction in
       let session = transaction.session
-      let present = try session.reading { try session.declarations.application(parent) }
-      if present?.fingerprint != fingerprint, !VersionText.isLess(settings.version, than: present?.version) {
-        try session.declare(declarations, by: parent, version: settings.version, fingerprint: fingerprint)
-      }
       session.transaction.keepsAllHistory = true
+      // Another process with the same settings may have been faster.
+      let isStillKnown = try session.reading { try isKnown(settings, fingerprint, session) }
+      var begun: [Rename] = []
+      if !isStillKnown {
+        let declarations = try trial.isKnown ? settings.declarations(of: parent) : declarations
+        let (opened, until) = Settings.times(openedAt: session.transaction.time, mayRunFor: settings.runTime)
+        begun = try session.declare(
+          ProgramVersion(
+            application: parent, version: settings.version, fingerprint: fingerprint, opened: opened, until: until,
+            declarations: declarations))
+      }
+      try session.bringInStep(retryingRefused: !isStillKnown, new: begun)
       _ = try takeOver(formers, session, isTrial: false)
+      if settings.contracts { try contract(session) }
+    }
+  }
+
+  /// What declaring would do.
+  private struct Trial {
+    let isKnown: Bool
+    let takenOver: TakenOver
+    /// Whether there is something else to do.
+    let isWaiting: Bool
+  }
+
+  /// Whether nothing has to be recorded of the settings: these declarations are, and until when the program may run.
+  private func isKnown(_ settings: Settings, _ fingerprint: [UInt8], _ session: Session) throws -> Bool {
+    guard let present = try session.declarations.application(parent, version: settings.version),
+      let own = present.own, own.fingerprint == fingerprint,
+      own.until >= session.transaction.time + settings.runTime
+    else { return false }
+    return present.fingerprint == fingerprint || VersionText.isLess(settings.version, than: present.version)
+  }
+
+  private func canContract(_ session: Session) throws -> Bool {
+    try session.renames().all.contains { $0.application == parent && $0.until <= session.transaction.time }
+  }
+
+  private func contract(_ session: Session) throws {
+    for contraction in try session.contract({ $0.application == parent }) {
+      let rename = contraction.rename
+      switch contraction.outcome {
+      case .contracted: break
+      case .inUse(let until):
+        proxy.database.options.logger.notice(
+          "\(rename.former) is kept beside \(rename.current): an older version may run until \(Timestamp.text(milliseconds: until))."
+        )
+      case .behind(let item):
+        proxy.database.options.logger.warning(
+          "\(rename.former) is kept beside \(rename.current): \(item.place) has not followed \(item.source).")
+      }
     }
   }
 
@@ -75,11 +125,12 @@ extension Preferences {
     var result = TakenOver()
     guard !keys.isEmpty else { return result }
     let all = try session.collections.all().map(\.0)
+    let renames = isTrial ? Renames() : try session.renames()
     let environments = Set(all.compactMap { CollectionEnvironment(collection: $0)?.name }).sorted()
     for key in keys {
       for place in places(of: key, among: all).flatMap({ $0.inEach(of: environments) }) {
         let name = place.collection
-        switch try key.takeOver(session, in: place, isTrial: isTrial) {
+        switch try key.takeOver(session, in: place, except: renames, isTrial: isTrial) {
         case .nothing: break
         case .taken:
           result.taken.insert(TakenOver.ItemPlace(collection: ByteString(name), key: ByteString(key.name)))
@@ -124,7 +175,7 @@ struct FormerPlace {
 }
 
 /// Versions of programs: numbers separated by dots; missing ones count as 0.
-private enum VersionText {
+enum VersionText {
   static func isLess(_ version: String?, than other: String?) -> Bool {
     guard let version, let other else { return false }
     let (numbers, others) = (numbers(version), numbers(other))

@@ -20,13 +20,40 @@ public struct Settings: Sendable {
   ///
   /// If an older and a newer version of a program use one store, the declarations of the newer one stay.
   package let version: String?
+  /// How long the program may run after it has opened a store, in milliseconds.
+  let runTime: Int64
+  /// Whether to end the former names that no older version can use any more.
+  let contracts: Bool
   /// The keys.
   public let keys: [Keys]
 
   /// Combines keys, and settings of modules.
-  public init(version: String? = nil, @SettingsBuilder _ keys: () -> [Keys]) {
+  ///
+  /// - Parameters:
+  ///   - version: The version of the program, compared number by number. An older and a newer version may use one store at the
+  ///     same time, see <doc:ChangingSettings>.
+  ///   - mayRunFor: How long this version may still run after it has opened a store; so long a newer one keeps the former names
+  ///     of settings for it. By default 30 days.
+  ///   - contracts: Whether declaring the settings ends the former names that no older version can use any more, as
+  ///     `prefs schema contract` does.
+  public init(
+    version: String? = nil, mayRunFor: Duration = .seconds(30 * 86_400), contracts: Bool = false,
+    @SettingsBuilder _ keys: () -> [Keys]
+  ) {
     self.version = version
+    runTime = max(0, min(mayRunFor.components.seconds, 1 << 40) * 1000)
+    self.contracts = contracts
     self.keys = keys()
+  }
+
+  /// 30 days, in milliseconds.
+  static let defaultRunTime: Int64 = 30 * 86_400_000
+
+  /// When an opening is recorded, and until when the program may run.
+  ///
+  /// Until is later by a tenth, at most a day, so that not each opening writes.
+  static func times(openedAt time: Int64, mayRunFor runTime: Int64) -> (opened: Int64, until: Int64) {
+    (time, time + runTime + min(runTime / 10, 86_400_000))
   }
 
   /// Identifies these declarations.

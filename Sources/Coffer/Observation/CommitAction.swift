@@ -22,6 +22,7 @@ public struct CommitAction: Sendable, Hashable, CustomStringConvertible {
 
 extension CommitAction {
   private static let erasure = "erased"
+  private static let declaration = "loaded declarations of"
 
   // A collection
   static func erased(_ collection: String) -> CommitAction { CommitAction(erasure, collection) }
@@ -35,7 +36,11 @@ extension CommitAction {
   }
   static func sealed(_ collection: String) -> CommitAction { CommitAction("sealed", collection) }
   static func unsealed(_ collection: String) -> CommitAction { CommitAction("unsealed", collection) }
-  static func declared(_ application: String) -> CommitAction { CommitAction("loaded declarations of", application) }
+  static func declared(_ application: String) -> CommitAction { CommitAction(declaration, application) }
+
+  static func contracted(_ collection: String) -> CommitAction {
+    CommitAction("ended a former name in", collection)
+  }
 
   // The keys of the store
   static func slotAdded(_ slot: UInt8) -> CommitAction { CommitAction("slot \(slot) added") }
@@ -61,6 +66,9 @@ extension CommitAction {
   // The store
   static let restored = CommitAction("store restored from a backup")
   static let salvaged = CommitAction("store salvaged")
+
+  /// Whether a program has declared settings.
+  var isDeclaration: Bool { phrase == Self.declaration }
 
   /// Whether it erased the collection, which has no name in the store since.
   var isErasure: Bool { phrase == Self.erasure }

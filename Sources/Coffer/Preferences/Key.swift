@@ -40,7 +40,7 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
   ///   - effect: When the program applies a change.
   ///   - since: The version of the program that introduced the setting.
   ///   - deprecated: What to use instead, or why the setting will go; nil while it is in use.
-  ///   - formers: Its former names and types. Declaring the settings takes their values over.
+  ///   - formers: Its former names and types. Declaring the settings takes their values over; see <doc:ChangingSettings>.
   public init(
     _ name: String, in collection: String? = nil, isShared: Bool = false, default defaultValue: Object,
     limits: Limit..., summary: String = "", effect: SettingEffect = .immediate, since: String? = nil,
@@ -53,7 +53,7 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
     isValid = Self.check(limits)
     // Not `map(\.limit)`: a key path of a generic type is created for each key, which took most of the time of this.
     super.init(
-      name: name, collection: collection, isShared: isShared, hasFormers: !formers.isEmpty,
+      name: name, collection: collection, isShared: isShared, formerNames: formers.map { $0.outline },
       about: About(summary: summary, effect: effect, since: since, deprecated: deprecated),
       typed: Fingerprint.bytes(of: Object.self, default: Value(plain: defaultValue), limits: limits.map { $0.limit }))
   }
@@ -72,7 +72,7 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
     self.formers = formers
     isValid = Self.check(self.limits)
     super.init(
-      name: name, collection: collection, isShared: isShared, hasFormers: !formers.isEmpty,
+      name: name, collection: collection, isShared: isShared, formerNames: formers.map { $0.outline },
       about: About(summary: summary, effect: effect, since: since, deprecated: deprecated),
       typed: Fingerprint.bytes(of: Object.self, default: nil, limits: limits.map { $0.limit }))
   }
@@ -129,6 +129,12 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
     declaration.since = about.since
     declaration.deprecated = about.deprecated
     declaration.isShared = isShared
+    declaration.formerNames = formerNames.compactMap { former in
+      former.name.map {
+        Declaration.FormerName(
+          place: SettingPlace($0, in: former.collection ?? declaration.collection), isConverted: former.isConverted)
+      }
+    }
     return declaration
   }
 
@@ -138,16 +144,41 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
 
   // MARK: Former names and types
 
-  override func takeOver(_ session: Session, in place: FormerPlace, isTrial: Bool) throws -> TakeOver {
+  override func converters(in collection: String) -> [RenameConverter] {
+    formers.compactMap { former in
+      guard let oldName = former.name, former.isConverted else { return nil }
+      return RenameConverter(
+        current: SettingPlace(name, in: collection),
+        former: SettingPlace(oldName, in: former.collection ?? collection),
+        forward: { [allows] session, from, to in
+          guard let object = try former.read(session, from.key.string, from.collection.string), allows(object) else {
+            return nil
+          }
+          return try session.held(object, from: from, to: to)
+        }, back: { session, from, to in try former.write?(session, from, to) })
+    }
+  }
+
+  override func takeOver(
+    _ session: Session, in place: FormerPlace, except renames: Renames, isTrial: Bool
+  ) throws -> TakeOver {
     let collection = place.collection
     for former in formers {
       let oldName = former.name ?? name
       let oldCollection = former.collection.map { place.suitePrefix + $0 + place.environmentSuffix } ?? collection
+      let own = SettingPlace(name, in: collection)
+      guard isTrial || !renames.links(of: oldName, in: oldCollection).contains(where: { $0.other == own }) else {
+        continue
+      }
       guard try session.has(oldName, in: oldCollection) else { continue }
       if former.name == nil {
         guard try !isCurrent(session, in: collection) else { return .nothing }
       } else if try session.has(name, in: collection) {
         continue
+      }
+      // A sealed value is never copied to where anyone could read it.
+      if try !session.isSealedOrWillBe(collection) && session.isSealedOrWillBe(oldCollection) {
+        return .problem(problem(oldName, oldCollection, collection))
       }
       do {
         guard let object = try former.read(session, oldName, oldCollection), allows(object) else {
@@ -180,11 +211,9 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
   private func take(
     _ object: Object, _ session: Session, from oldName: String, _ oldCollection: String, to collection: String
   ) throws {
-    let old = try session.item(oldName, in: oldCollection)
-    let metadata = try old?.metadata.map { try session.core.value(.metadata, $0, oldName, in: oldCollection) }
-    try session.change(name, in: collection) {
-      try $0.setting(object, metadata: metadata, dates: old?.dates ?? .none, name, in: collection)
-    }
+    let new = try session.held(
+      object, from: SettingPlace(oldName, in: oldCollection), to: SettingPlace(name, in: collection))
+    try session.apply(.set(new), name, in: collection)
     if ByteString(oldName) != ByteString(name) || ByteString(oldCollection) != ByteString(collection) {
       try session.remove(oldName, in: oldCollection)
     }

@@ -19,14 +19,23 @@ public class Keys: @unchecked Sendable {
   public let collection: String?
   /// Whether all suites share ``collection``.
   public let isShared: Bool
-  /// Whether the setting has former names or types.
-  let hasFormers: Bool
+  /// What the setting was before.
+  let formerNames: [FormerName]
   /// The setting's descriptions, for people.
   let about: About
   /// Where proxies keep their items of this key; no other key gets this place while the process runs.
   let place: KeyPlaces.Position
   /// The name of the setting in the layers above the store.
   let overrideName: String
+
+  /// Another name or type that the setting had.
+  struct FormerName: Sendable {
+    /// nil for the setting's own name, with another type.
+    let name: String?
+    /// nil for the setting's own collection.
+    let collection: String?
+    let isConverted: Bool
+  }
 
   struct About: Sendable {
     let summary: String
@@ -43,11 +52,13 @@ public class Keys: @unchecked Sendable {
   private static let count = Atomic<Int>(0)
 
   /// - Parameter typed: The distinction of type, default and limits.
-  init(name: String, collection: String?, isShared: Bool, hasFormers: Bool, about: About, typed: [UInt8]?) {
+  init(
+    name: String, collection: String?, isShared: Bool, formerNames: [FormerName], about: About, typed: [UInt8]?
+  ) {
     self.name = name
     self.collection = collection
     self.isShared = isShared
-    self.hasFormers = hasFormers
+    self.formerNames = formerNames
     self.about = about
     distinction = typed.map { typed in
       var bytes = typed
@@ -55,6 +66,11 @@ public class Keys: @unchecked Sendable {
       bytes.append(about.effect == .immediate ? 0 : 1)
       for text in [name, collection ?? "", about.summary, about.since ?? "", about.deprecated ?? ""] {
         bytes.append(counted: text)
+      }
+      for former in formerNames {
+        bytes.append(former.isConverted ? 3 : 2)
+        bytes.append(counted: former.name ?? "")
+        bytes.append(counted: former.collection ?? "")
       }
       return bytes
     }
@@ -82,7 +98,12 @@ public class Keys: @unchecked Sendable {
   func problems(in preferences: Preferences) throws -> [SettingProblem] { [] }
 
   /// Takes over the values of former names and types, in the current write transaction.
-  func takeOver(_ session: Session, in place: FormerPlace, isTrial: Bool) throws -> TakeOver {
+  ///
+  /// - Parameter renames: Those whose former names are kept, which follow in another way.
+  func takeOver(_ session: Session, in place: FormerPlace, except renames: Renames, isTrial: Bool) throws -> TakeOver {
     .nothing
   }
+
+  /// The conversions between the setting and its former names, in a program that declares it in `collection`.
+  func converters(in collection: String) -> [RenameConverter] { [] }
 }

@@ -261,6 +261,7 @@ final class PendingChanges: Sendable {
         let isNext = self.state.settle(
           through: number, commit: commit, in: sequence ?? end, sealedIn: session.transaction.sealedChanges)
         didCommit?(isNext)
+        self.state.forgetFollowers(session.transaction.followers)
       }
       self.retries.withLock { $0.failureCount = 0 }
       identity = nil

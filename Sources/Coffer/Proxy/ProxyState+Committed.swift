@@ -274,7 +274,8 @@ extension ProxyState {
         let flushed = isKnown ? FlushedCommit(sequence: sequence, count: count) : nil
         settle(through: inFlight.number, commit: flushed, in: sequence)
         // Pending changes are settled, if only as unknown, and need not be forgotten one by one.
-        if !inFlight.hasMore { continue }
+        // Items that followed another name of their setting were not pending.
+        if !inFlight.hasMore, !core.hasRenames.load(ordering: .relaxed) { continue }
       }
       let isOwn = ownCommits.contains { $0 == commit.identity }
       if !isOwn {
@@ -316,6 +317,15 @@ extension ProxyState {
     settle(item)
     item.committed = .unknown
     item.update()
+  }
+
+  /// Forgets items that a commit of this proxy changed beside its own changes, because they are other names of settings.
+  func forgetFollowers(_ places: [SettingPlace]) {
+    for place in places {
+      let collection = collection(place.collection.string)
+      guard collection.isComplete || find(place.key.string, collection.name) != nil else { continue }
+      forget(item(place.key, in: collection).object)
+    }
   }
 
   /// Forgets committed values, so that they are reread with the vault unlocked.

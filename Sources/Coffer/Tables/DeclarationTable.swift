@@ -20,18 +20,28 @@ package struct DeclarationTable {
 
   // MARK: Reading
 
-  /// All declarations of an application.
+  /// The newest version of an application, whose declarations are in force, and what is known of one of its versions.
   struct Application {
     let version: String?
     let fingerprint: [UInt8]
+    /// nil if that version has not declared anything.
+    let own: (fingerprint: [UInt8], until: Int64)?
   }
 
-  func application(_ name: String) throws -> Application? {
-    guard try isThere else { return nil }
-    let statement = try connection.statement("SELECT version, fingerprint FROM applications WHERE name = ?")
+  /// - Parameter version: The version of which something is to be known.
+  func application(_ name: String, version: String?) throws -> Application? {
+    guard try Schema.version(connection).hasVersions else { return nil }
+    let statement = try connection.statement(
+      """
+      SELECT a.version, a.fingerprint, v.fingerprint, v.until FROM applications a
+      LEFT JOIN versions v ON v.application = a.name AND v.version = ?2 WHERE a.name = ?1
+      """)
     statement.bind(name, at: 1)
+    statement.bind(version ?? "", at: 2)
     return try statement.first { row in
-      Application(version: row.isNull(0) ? nil : row.text(0), fingerprint: row.bytes(1))
+      Application(
+        version: row.isNull(0) ? nil : row.text(0), fingerprint: row.bytes(1),
+        own: row.isNull(2) ? nil : (row.bytes(2), row.integer(3)))
     }
   }
 
@@ -139,7 +149,7 @@ package struct DeclarationTable {
         problems.append(error)
       }
     }
-    return problems
+    return try problems + VersionTable(connection: connection).problems()
   }
 
   private static func parse(_ json: String, _ key: String, in collection: String) throws -> Declaration {
@@ -159,13 +169,31 @@ package struct DeclarationTable {
 
   // MARK: Writing
 
+  /// Creates the tables, as far as they are missing.
+  ///
+  /// - Parameter until: Until when the versions may run that declared settings before versions were recorded.
+  func create(at time: Int64, until: Int64) throws {
+    guard try !Schema.version(connection).hasVersions else { return }
+    try Schema.addDeclarations(to: connection)
+    var applications: [(name: String, version: String?)] = []
+    try connection.statement("SELECT name, version FROM applications").query { row in
+      applications.append((row.text(0), row.isNull(1) ? nil : row.text(1)))
+    }
+    for application in applications {
+      try VersionTable(connection: connection).save(
+        ProgramVersion(
+          application: application.name, version: application.version, fingerprint: [], opened: time, until: until,
+          declarations: try all(of: application.name)))
+    }
+  }
+
   /// Replaces the declarations of an application.
   ///
+  /// - Parameter kept: Declarations of former names that are kept for older versions.
   /// - Throws: `CofferError.conflictingDeclarations` if another application declares a setting differently.
   func replace(
-    _ declarations: [Declaration], of application: String, version: String?, fingerprint: [UInt8]
+    _ declarations: [Declaration], kept: [Declaration], of application: String, version: String?, fingerprint: [UInt8]
   ) throws {
-    if try !isThere { try Schema.addDeclarations(to: connection) }
     try remove(application)
     let insertion = try connection.statement("INSERT INTO applications VALUES (?, ?, ?)")
     insertion.bind(application, at: 1)
@@ -174,13 +202,52 @@ package struct DeclarationTable {
     try insertion.run()
     for declaration in declarations {
       try refuseConflict(declaration, application)
-      let statement = try connection.statement("INSERT INTO declarations VALUES (?, ?, ?, ?)")
-      statement.bind(declaration.collection, at: 1)
-      statement.bind(declaration.name, at: 2)
-      statement.bind(application, at: 3)
-      statement.bind(declaration.json, at: 4)
-      try statement.run()
+      try insert(declaration, of: application)
     }
+    for declaration in kept { try insert(declaration, of: application) }
+  }
+
+  /// Adds a declaration to those of an application.
+  func insert(_ declaration: Declaration, of application: String) throws {
+    let statement = try connection.statement("INSERT INTO declarations VALUES (?, ?, ?, ?)")
+    statement.bind(declaration.collection, at: 1)
+    statement.bind(declaration.name, at: 2)
+    statement.bind(application, at: 3)
+    statement.bind(declaration.json, at: 4)
+    try statement.run()
+  }
+
+  /// Removes the declaration of a former name that is no longer kept.
+  func removeKept(_ place: SettingPlace, of application: String) throws {
+    guard let declaration = try declared(place.key.string, in: place.collection.string, by: application),
+      declaration.renamed != nil
+    else { return }
+    let statement = try connection.statement(
+      "DELETE FROM declarations WHERE collection = ? AND key = ? AND application = ?")
+    statement.bind(place.collection.string, at: 1)
+    statement.bind(place.key.string, at: 2)
+    statement.bind(application, at: 3)
+    try statement.run()
+  }
+
+  private func declared(_ key: String, in collection: String, by application: String) throws -> Declaration? {
+    let statement = try connection.statement(
+      "SELECT declaration FROM declarations WHERE collection = ? AND key = ? AND application = ?")
+    statement.bind(collection, at: 1)
+    statement.bind(key, at: 2)
+    statement.bind(application, at: 3)
+    return try statement.first { try Self.parse($0.text(0), key, in: collection) }
+  }
+
+  /// All declarations of an application that can be read: it is about to replace them, and verification names the others.
+  func all(of application: String) throws -> [Declaration] {
+    let statement = try connection.statement("SELECT declaration FROM declarations WHERE application = ?")
+    statement.bind(application, at: 1)
+    var all: [Declaration] = []
+    try statement.query { row in
+      if let declaration = try? Declaration(json: row.text(0)) { all.append(declaration) }
+    }
+    return all
   }
 
   private func refuseConflict(_ declaration: Declaration, _ application: String) throws {

@@ -5,17 +5,19 @@ package enum Schema {
   /// `user_version` of new stores.
   static let version = Version(number: 11)
   /// `user_version` of stores with declared settings.
-  static let versionWithDeclarations = Version(number: 12)
+  static let versionWithDeclarations = Version(number: 14)
   /// `user_version` of stores that have been in a fleet, which also have the tables of declarations; the newest that this
   /// code reads.
-  static let versionWithFleets = Version(number: 13)
+  static let versionWithFleets = Version(number: 15)
 
   /// The meaning of `user_version`: the existing tables.
   package struct Version: Equatable {
     package let number: Int
 
-    var hasDeclarations: Bool { number >= Schema.versionWithDeclarations.number }
-    var hasFleets: Bool { number >= Schema.versionWithFleets.number }
+    /// 12 and 13 are 14 and 15 without the tables of versions: the next declaration adds them.
+    var hasDeclarations: Bool { number > Schema.version.number }
+    var hasVersions: Bool { number >= Schema.versionWithDeclarations.number }
+    var hasFleets: Bool { number == 13 || number == 15 }
   }
 
   /// The statements that create the tables, as SQLite stores them: a store has exactly these.
@@ -71,6 +73,26 @@ package enum Schema {
     """,
   ]
 
+  /// Added with the first declaration since versions are recorded.
+  private static let versionStatements: [StaticString] = [
+    """
+    CREATE TABLE versions(
+      application TEXT NOT NULL, version TEXT NOT NULL, fingerprint BLOB NOT NULL, opened INTEGER NOT NULL,
+      until INTEGER NOT NULL, declarations TEXT NOT NULL, PRIMARY KEY(application, version)) STRICT, WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE renames(
+      collection TEXT NOT NULL, key TEXT NOT NULL, former_collection TEXT NOT NULL, former_key TEXT NOT NULL,
+      application TEXT NOT NULL, suites INTEGER NOT NULL, converted INTEGER NOT NULL, until INTEGER NOT NULL,
+      PRIMARY KEY(collection, key, former_collection, former_key)) STRICT, WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE behind(
+      collection TEXT NOT NULL, key TEXT NOT NULL, source_collection TEXT NOT NULL, source_key TEXT NOT NULL,
+      version INTEGER NOT NULL, refused INTEGER NOT NULL, PRIMARY KEY(collection, key)) STRICT, WITHOUT ROWID
+    """,
+  ]
+
   /// Added with the first fleet.
   private static let fleetStatements: [StaticString] = [
     """
@@ -116,15 +138,18 @@ package enum Schema {
     }
   }
 
-  /// Creates the tables of declarations, in the current transaction.
+  /// Creates the tables of declarations and of versions, as far as they are missing, in the current transaction.
   package static func addDeclarations(to connection: SQLiteConnection) throws {
-    for statement in declarationStatements { try connection.execute("\(statement)") }
-    try connection.execute("PRAGMA user_version=\(versionWithDeclarations.number)")
+    let present = try version(connection)
+    if !present.hasDeclarations { for statement in declarationStatements { try connection.execute("\(statement)") } }
+    if !present.hasVersions { for statement in versionStatements { try connection.execute("\(statement)") } }
+    let new = present.hasFleets ? versionWithFleets : versionWithDeclarations
+    try connection.execute("PRAGMA user_version=\(new.number)")
   }
 
   /// Creates the tables of fleets, in the current transaction.
   static func addFleets(to connection: SQLiteConnection) throws {
-    if try !version(connection).hasDeclarations { try addDeclarations(to: connection) }
+    try addDeclarations(to: connection)
     for statement in fleetStatements { try connection.execute("\(statement)") }
     try connection.execute("PRAGMA user_version=\(versionWithFleets.number)")
   }
@@ -150,6 +175,7 @@ package enum Schema {
     let version = try version(connection)
     var expected = statements + [ownTable, ownIndex]
     if version.hasDeclarations { expected += declarationStatements }
+    if version.hasVersions { expected += versionStatements }
     if version.hasFleets { expected += fleetStatements }
     var missing = expected[...]
     var foreign: String?

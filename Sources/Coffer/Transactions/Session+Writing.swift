@@ -7,6 +7,16 @@ extension Session {
   func set(_ item: HeldItem, _ key: String, in collection: String) throws {
     // Not through `changing`: its closure, with everything it captures, would be created on both paths.
     if try needsOwnTransaction() { return try inTransaction { try set(item, key, in: collection) } }
+    if hasRenames, try isRenamed(key, in: collection) {
+      _ = try following(key, in: collection) { try setAlone(item, key, in: collection) }
+      return
+    }
+    _ = try setAlone(item, key, in: collection)
+  }
+
+  /// - Returns: Whether it changed anything.
+  @inline(__always)
+  private func setAlone(_ item: HeldItem, _ key: String, in collection: String) throws -> Bool {
     try changingInTransaction {
       if let expires = item.dates.expires { expect(expires) }
       let stored = try makeCollection(collection)
@@ -19,19 +29,21 @@ extension Session {
         item, key, in: stored.id, version: newVersion(), time: transaction.time, isUpdate: lastSet == .updated)
       lastSet = kind
       if let kind { recordUnobserved(kind, key, in: collection, id: stored.id) }
+      return kind != nil
     }
   }
 
   private func set(
     _ item: HeldItem, over old: HeldItem?, _ key: String, in collection: String, _ stored: StoredCollection
-  ) throws {
+  ) throws -> Bool {
     let new = try fitted(item, key, in: collection, stored, present: old)
-    if stored.history != nil, old == new { return }
+    if stored.history != nil, old == new { return false }
     let kind = try keepingHistory(of: key, in: stored) {
       try items.set(
         new, key, in: stored.id, version: newVersion(), time: transaction.time, author: author(in: stored))
     }
     if let kind { record(kind, key, in: collection, id: stored.id, old: old, new: new) }
+    return kind != nil
   }
 
   /// Changes one value of an existing item.
@@ -39,7 +51,17 @@ extension Session {
   /// - Parameter value: nil to remove metadata.
   /// - Returns: Whether there was anything to change.
   func replace(_ part: ItemPart, _ value: StoredValue?, _ key: String, in collection: String) throws -> Bool {
-    try changing {
+    if try needsOwnTransaction() { return try inTransaction { try replace(part, value, key, in: collection) } }
+    if hasRenames, try isRenamed(key, in: collection) {
+      return try following(key, in: collection) { try replaceAlone(part, value, key, in: collection) }
+    }
+    return try replaceAlone(part, value, key, in: collection)
+  }
+
+  private func replaceAlone(
+    _ part: ItemPart, _ value: StoredValue?, _ key: String, in collection: String
+  ) throws -> Bool {
+    try changingInTransaction {
       guard let stored = try storedCollection(collection) else { return false }
       let isObserved = observes(.update, in: collection, part)
       let needsOld = isObserved || stored.history != nil || stored.isSealed
@@ -79,7 +101,15 @@ extension Session {
 
   @discardableResult
   func remove(_ key: String, in collection: String) throws -> Bool {
-    try changing {
+    if try needsOwnTransaction() { return try inTransaction { try remove(key, in: collection) } }
+    if hasRenames, try isRenamed(key, in: collection) {
+      return try following(key, in: collection) { try removeAlone(key, in: collection) }
+    }
+    return try removeAlone(key, in: collection)
+  }
+
+  private func removeAlone(_ key: String, in collection: String) throws -> Bool {
+    try changingInTransaction {
       guard let stored = try storedCollection(collection) else { return false }
       let old = observes(.removal, in: collection) ? try storedItem(key, in: collection) : nil
       let isRemoved = try keepingHistory(of: key, in: stored) { try items.remove(key, in: stored.id) }
@@ -125,6 +155,7 @@ extension Session {
     try recordClearing(of: collection, stored)
     try keepHistoryOfAll(in: stored)
     try items.removeAll(in: stored.id)
+    try followClearing(of: collection)
   }
 
   /// The same for all collections.
@@ -145,6 +176,7 @@ extension Session {
       guard let stored = try collections.collection(named: collection) else { return }
       try recordClearing(of: collection, stored, isErased: true)
       try collections.erase(stored.id, isEnvironment: CollectionEnvironment(collection: collection) != nil)
+      try followClearing(of: collection)
       try changeLog.forget(stored.id)
       note(.erased(collection))
     }
@@ -157,6 +189,7 @@ extension Session {
       guard !all.isEmpty else { return }
       for (name, stored) in all { try recordClearing(of: name, stored, isErased: true) }
       try collections.eraseAll()
+      try followClearing(of: nil)
       recordClearingOfAll(isErased: true)
       try changeLog.forget(nil)
       note(.erasedEverything)

@@ -49,6 +49,10 @@ package final class Session {
   /// The data version after this connection's last commit, for which the end of the log and the collections are known; nil
   /// if they are not.
   private var knownVersion: UInt32?
+  /// The renames whose former names are kept; nil if unknown.
+  private var knownRenames: Renames?
+  /// Whether there are any, once a write transaction has begun.
+  @exclusivity(unchecked) private(set) var hasRenames = false
   /// Collections that were looked up; another process may remove a collection between two transactions.
   let knownCollections = KnownCollections()
   /// How often the vault had been unlocked when they were looked up.
@@ -140,6 +144,7 @@ package final class Session {
 
   func beginRead() throws {
     knownCollections.removeAll()
+    knownRenames = nil
     transaction = TransactionState()
     transaction.time = core.clock.now
     try core.faults?.checkReading()
@@ -169,14 +174,14 @@ package final class Session {
       try cancellation?.check()
       try beginWrite(synchronization, cancellation)
       stopwatch?.record { .lockWait($0) }
-      refreshKnown()
+      try refreshKnown()
       let time = core.clock.now
       let earlier = mode
       defer { mode = earlier }
       try removeExpired(at: time) {
         try beginWrite(synchronization, cancellation)
         // Another process may have committed in between.
-        refreshKnown()
+        try refreshKnown()
       }
       begin(cancellation, at: time)
       do {
@@ -222,8 +227,22 @@ package final class Session {
     guard !isLongLived else { throw CofferError.longLivedReadTransaction }
   }
 
-  private func refreshKnown() {
+  private func refreshKnown() throws {
     if knownVersion == nil || knownVersion != connection.dataVersion { forgetKnown() }
+    if knownRenames == nil { try loadRenames() }
+  }
+
+  /// The renames whose former names are kept, in the current transaction.
+  func renames() throws -> Renames { try knownRenames ?? loadRenames() }
+
+  /// Reads the renames again: another process may have committed, or this transaction has changed them.
+  @discardableResult
+  func loadRenames() throws -> Renames {
+    let renames = Renames(try CofferError.translating { try RenameTable(connection: connection).all() })
+    knownRenames = renames
+    hasRenames = !renames.all.isEmpty
+    if hasRenames { core.hasRenames.store(true, ordering: .relaxed) }
+    return renames
   }
 
   func begin(_ cancellation: Cancellation?, at time: Int64) {
@@ -240,6 +259,7 @@ package final class Session {
     knownVersion = nil
     knownEnd = nil
     knownExpiry = nil
+    knownRenames = nil
     knownCollections.removeAll()
   }
 

@@ -35,6 +35,10 @@ struct TransactionState {
   var keepsAllHistory = false
   /// The collections where it sealed or opened values: what is stored there differs from what a caller has in hand.
   var sealedChanges: Set<ByteString> = []
+  /// Whether the other names of a changed setting are following it.
+  var isFollowing = false
+  /// The items that changed because another name of the setting did.
+  var followers: [SettingPlace] = []
   /// The vault key in use, once known.
   var vaultGeneration: UInt32?
   /// The version of its changes, once known.

@@ -72,6 +72,9 @@ final class SalvageCopy {
     case .declarations:
       guard row.record.isWhole else { break }
       try takeDeclaration(columns.map(\.text))
+    case .versions, .renames, .behind:
+      guard row.record.isWhole else { break }
+      try takeVersions(columns, table)
     }
     return table.rawValue
   }
@@ -175,13 +178,41 @@ final class SalvageCopy {
   /// - Parameter version: nil if there was none, or it is lost.
   private func takeApplication(_ name: String?, version: String?) throws {
     guard let name else { throw MalformedRow() }
-    if !hasDeclarations { try Schema.addDeclarations(to: connection) }
-    hasDeclarations = true
+    try addDeclarations()
     // Without the fingerprint, so that the program declares its settings again and restores lost ones.
     let statement = try connection.statement(
       "INSERT INTO applications VALUES (?1, ?2, x'') ON CONFLICT DO UPDATE SET version = coalesce(?2, version)")
     statement.bind(name, at: 1)
     if let version { statement.bind(version, at: 2) }
+    try statement.run()
+  }
+
+  private func addDeclarations() throws {
+    if !hasDeclarations { try Schema.addDeclarations(to: connection) }
+    hasDeclarations = true
+  }
+
+  /// A row of a table that says which versions of programs use which names of settings.
+  private func takeVersions(_ columns: [RecordColumn], _ table: SalvagedTable) throws {
+    let sql: StaticString
+    switch table {
+    case .versions:
+      // As a list in the form of the table; a row that does not parse would be damage.
+      guard columns[0].text != nil, columns[1].text != nil, let fingerprint = columns[2].blob,
+        let declarations = columns[5].text, (try? Declaration.list(json: declarations)) != nil
+      else { throw MalformedRow() }
+      try addDeclarations()
+      let statement = try connection.statement("INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING")
+      bind(columns[...], to: statement)
+      statement.bind(fingerprint, at: 3)
+      return try statement.run()
+    case .renames: sql = "INSERT INTO renames VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+    default: sql = "INSERT INTO behind VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+    }
+    guard columns.allSatisfy({ $0.integer != nil || $0.text != nil }) else { throw MalformedRow() }
+    try addDeclarations()
+    let statement = try connection.statement(sql)
+    bind(columns[...], to: statement)
     try statement.run()
   }
 

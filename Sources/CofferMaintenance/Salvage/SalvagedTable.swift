@@ -6,7 +6,7 @@ import CofferStorage
 ///
 /// Columns are in the order of `Schema`; a table WITHOUT ROWID begins with its primary key, as these do.
 enum SalvagedTable: String {
-  case items, history, collections, vault, changes, applications, declarations
+  case items, history, collections, vault, changes, applications, declarations, versions, renames, behind
 
   /// The columns of a row; a rowid is stored separately, and its column is NULL.
   private var shape: [Set<Column>] {
@@ -28,6 +28,9 @@ enum SalvagedTable: String {
       [[null], [blob], [integer], [integer], [null, text], [integer], [blob], [null, text], [blob], [blob]]
     case .applications: [[text], [null, text], [blob]]
     case .declarations: [[text], [text], [text], [text]]
+    case .versions: [[text], [text], [blob], [integer], [integer], [text]]
+    case .renames: [[text], [text], [text], [text], [text], [integer], [integer], [integer]]
+    case .behind: [[text], [text], [text], [text], [integer], [integer]]
     }
   }
 
@@ -69,7 +72,9 @@ enum SalvagedTable: String {
     let candidates: [SalvagedTable] =
       row.table.map { name in SalvagedTable(rawValue: name).map { [$0] } ?? [] }
       // A truncated row may fit several tables; those with more columns come first.
-      ?? [.history, .items, .collections, .vault, .changes, .declarations, .applications]
+      ?? [
+        .history, .items, .collections, .vault, .changes, .renames, .behind, .versions, .declarations, .applications,
+      ]
     guard let table = candidates.first(where: { $0.fits(row.record) }) else { return nil }
     self = table
   }
@@ -87,7 +92,7 @@ extension SalvageReport.Contents {
       case "collections": .collections
       case "vault": .vault
       case "changes": .changeLog
-      case "declarations", "applications": .declarations
+      case "declarations", "applications", "versions", "renames", "behind": .declarations
       // The schema, the binding of the pages to the envelope, the indexes, and the id counter.
       default: .structure
       }

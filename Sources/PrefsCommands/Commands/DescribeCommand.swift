@@ -37,12 +37,14 @@ struct DescribeCommand: ParsableCommand {
 
   mutating func run() throws {
     let reference = try common.reference(key)
+    var otherNames: [(String, String)] = []
     let found = try CommandSession(common, in: [reference.place]).read { transaction in
       let declared = try DeclaredKeys(transaction)
       guard let setting = declared.setting(reference.key, in: reference.collection) else {
         let name = KeyReference.text(reference.key, in: reference.collection)
         throw Failure(.notFound, "\(name) is \(declared.absence(of: reference.key, in: reference.collection))")
       }
+      otherNames = try declared.otherNames(of: setting, at: reference, transaction)
       let declaration = setting.declaration
       let found = try transaction.effectiveSettings(in: reference.place).find(reference.key) {
         try transaction.info(forKey: reference.key, inCollection: $0)
@@ -60,12 +62,13 @@ struct DescribeCommand: ParsableCommand {
         setting: setting, value: isHidden ? .string("<secret>") : value, origin: origin,
         problem: declaration.problem(of: value), isLocked: found.isLocked)
     }
-    try StandardOutput.write(json ? Self.json(found, reference) + "\n" : Self.text(found, reference))
+    try StandardOutput.write(
+      json ? Self.json(found, otherNames, reference) + "\n" : Self.text(found, otherNames, reference))
   }
 
   // MARK: - Forms
 
-  private static func text(_ found: Found, _ reference: KeyReference) -> String {
+  private static func text(_ found: Found, _ otherNames: [(String, String)], _ reference: KeyReference) -> String {
     let declaration = found.setting.declaration
     var rows: [(String, String)] = [("type", declaration.type.description)]
     if !declaration.limits.isEmpty {
@@ -79,6 +82,7 @@ struct DescribeCommand: ParsableCommand {
     rows.append(("effect", declaration.effect == .restart ? "when the program next starts" : "immediately"))
     if let since = declaration.since { rows.append(("since", since)) }
     if let deprecated = declaration.deprecated { rows.append(("deprecated", deprecated)) }
+    rows += otherNames
     rows.append(("declared by", found.setting.ownerText))
     var table = Table()
     for (name, text) in rows { table.add(["  " + name, DisplayText.escapingControls(text)]) }
@@ -87,7 +91,7 @@ struct DescribeCommand: ParsableCommand {
     return "\(name)\n\(summary)" + table.lines().joined()
   }
 
-  private static func json(_ found: Found, _ reference: KeyReference) -> String {
+  private static func json(_ found: Found, _ otherNames: [(String, String)], _ reference: KeyReference) -> String {
     let declaration = found.setting.declaration
     func text(_ text: String?) -> String { text.map(JSONText.quoted) ?? "null" }
     func value(_ value: Value?) -> String { value.map { JSONText.text($0, bigIntegers: .strings) } ?? "null" }
@@ -104,6 +108,7 @@ struct DescribeCommand: ParsableCommand {
       ("effect", JSONText.quoted(declaration.effect.rawValue)),
       ("since", text(declaration.since)),
       ("deprecated", text(declaration.deprecated)),
+      ("otherNames", JSONText.array(otherNames.map { JSONText.quoted("\($0.0) \($0.1)") })),
       ("declaredBy", found.setting.ownerJSON),
     ])
   }

@@ -23,6 +23,9 @@ package enum Timestamp {
     return "\(dateText)T\(timeText).\(padded(inDay % 1000, 3))Z"
   }
 
+  /// A time in milliseconds since 1970, in the same form.
+  package static func text(milliseconds: Int64) -> String { text(Date(milliseconds: milliseconds)) }
+
   /// The date that `text` represents, or nil.
   ///
   /// Accepts `2026-01-31T08:30:00.25Z`, an offset such as `+02:00`, a space or `t` for the `T`, or a day alone, which means

@@ -21,6 +21,8 @@ struct SchemaLoadCommand: ParsableCommand {
         effect              immediate, or restart
         since, deprecated   the version that introduced it; what to use instead
         shared              true if all suites share the collection
+        formerly            a list of former names, {"name": …} and if need be "collection": while an older version that declares \
+      one may run, both names are kept, and each follows the other
 
       A pattern is a regular expression of JSON Schema for the whole text, without groups that look around or are referred to. \
       All mistakes are listed with their lines, and nothing is changed then.

@@ -32,18 +32,19 @@ struct SchemaPrintCommand: ParsableCommand {
   mutating func run() throws {
     let named = try common.collection(nil)
     let collection = named?.name
-    let (settings, schema) = try CommandSession(common, in: named.map { [$0] } ?? []).read { transaction in
+    let (declared, settings, schema) = try CommandSession(common, in: named.map { [$0] } ?? []).read { transaction in
       let declared = try DeclaredKeys(transaction)
       let sealed = try transaction.allCollections().filter { try transaction.isSealed(collection: $0) }
       return (
-        collection.map(declared.settings(in:)) ?? declared.settings,
+        declared, collection.map(declared.settings(in:)) ?? declared.settings,
         SettingsSchema(sealedCollections: Set(sealed.map { ByteString($0) }))
       )
     }
     let text =
       switch format {
-      case .markdown: Self.markdown(settings)
-      case .json: Self.json(settings)
+      case .markdown: Self.markdown(settings, declared)
+      // A former name is the older version's: who loads the file declares the new one.
+      case .json: Self.json(settings.filter { $0.declaration.renamed == nil })
       case .jsonSchema:
         JSONFile.text(.value(collection.map { schema.document(of: settings, in: $0) } ?? schema.document(of: settings)))
       }
@@ -52,17 +53,21 @@ struct SchemaPrintCommand: ParsableCommand {
 
   // MARK: - Forms
 
-  private static func markdown(_ settings: [DeclaredKeys.Setting]) -> String {
+  private static func markdown(_ settings: [DeclaredKeys.Setting], _ declared: DeclaredKeys) -> String {
     func cell(_ text: String) -> String {
       DisplayText.escapingControls(text).replacing("\\", with: "\\\\").replacing("|", with: "\\|")
         .replacing("<", with: "&lt;")
     }
     var text = "| setting | type | limits | default | meaning | effect |\n| --- | --- | --- | --- | --- | --- |\n"
-    for declaration in settings.map(\.declaration) {
+    for setting in settings {
+      let declaration = setting.declaration
       let name = KeyReference.text(declaration.name, in: declaration.collection)
       var meaning = [declaration.summary]
       if let since = declaration.since { meaning.append("(since \(since))") }
       if let deprecated = declaration.deprecated { meaning.append("Deprecated: \(deprecated)") }
+      for (what, other) in declared.otherNames(of: setting) {
+        meaning.append("\(what.prefix(1).uppercased())\(what.dropFirst()) \(other).")
+      }
       let cells = [
         name, declaration.type.description, declaration.limits.map(\.words).joined(separator: "; "),
         declaration.defaultValue.map(ValueText.text) ?? "", meaning.filter { !$0.isEmpty }.joined(separator: " "),

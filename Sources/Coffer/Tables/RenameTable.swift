@@ -1,0 +1,248 @@
+import CofferStorage
+
+/// A setting by its declared names, or an item by its own.
+package struct SettingPlace: Hashable, Comparable, Sendable, CustomStringConvertible {
+  package let collection: ByteString
+  package let key: ByteString
+
+  package init(_ key: String, in collection: String) {
+    (self.collection, self.key) = (ByteString(collection), ByteString(key))
+  }
+
+  package var description: String { KeyText.of(key.string, in: collection.string) }
+
+  package static func < (one: Self, other: Self) -> Bool {
+    (one.collection, one.key) < (other.collection, other.key)
+  }
+}
+
+/// A renamed setting whose former name is kept: a version of the program that knows only that name may still run.
+package struct Rename: Sendable {
+  package let current: SettingPlace
+  package let former: SettingPlace
+  /// The application that declares it.
+  package let application: String
+  /// Whether suites have a part of the collection for themselves.
+  let hasSuites: Bool
+  /// Whether only a program that declares it can convert the values.
+  package let isConverted: Bool
+  /// When no version that declares the former name may run any more, in milliseconds since 1970.
+  package let until: Int64
+
+  /// The collection that has one name's items where `collection` has the other's; nil if it does not.
+  func counterpart(of collection: String, _ own: SettingPlace, _ other: SettingPlace) -> String? {
+    let environment = CollectionEnvironment(collection: collection)
+    let base = environment?.parent ?? collection
+    let suffix = environment.map { "@\($0.name)" } ?? ""
+    if ByteString(base) == own.collection { return other.collection.string + suffix }
+    let part = "/\(own.collection.string)".utf8
+    guard hasSuites, base.utf8.count > part.count, base.utf8.suffix(part.count).elementsEqual(part) else { return nil }
+    let prefix = String(decoding: base.utf8.dropLast(part.count - 1), as: UTF8.self)
+    return prefix + other.collection.string + suffix
+  }
+
+  /// Each pair of places that the setting has in some collections: its own, suites' parts of it, environments.
+  func places(among collections: [String]) -> Set<Pair> {
+    var pairs: Set<Pair> = []
+    for name in collections {
+      if let other = counterpart(of: name, current, former) {
+        pairs.insert(Pair(current: current.moved(to: name), former: former.moved(to: other)))
+      }
+      if let other = counterpart(of: name, former, current) {
+        pairs.insert(Pair(current: current.moved(to: other), former: former.moved(to: name)))
+      }
+    }
+    return pairs
+  }
+
+  /// The same, kept until another time.
+  func until(_ until: Int64) -> Rename {
+    Rename(
+      current: current, former: former, application: application, hasSuites: hasSuites, isConverted: isConverted,
+      until: until)
+  }
+
+  struct Pair: Hashable {
+    let current: SettingPlace
+    let former: SettingPlace
+  }
+}
+
+extension SettingPlace {
+  fileprivate func moved(to collection: String) -> SettingPlace { SettingPlace(key.string, in: collection) }
+}
+
+/// All renames whose former names are kept.
+struct Renames: Sendable {
+  let all: [Rename]
+  private let byKey: [ByteString: [Int]]
+
+  init(_ all: [Rename] = []) {
+    self.all = all
+    var byKey: [ByteString: [Int]] = [:]
+    for (index, rename) in all.enumerated() {
+      byKey[rename.current.key, default: []].append(index)
+      if rename.former.key != rename.current.key { byKey[rename.former.key, default: []].append(index) }
+    }
+    self.byKey = byKey
+  }
+
+  /// Another name of an item.
+  struct Link {
+    let rename: Rename
+    /// Whether the other name is the current one.
+    let isForward: Bool
+    let other: SettingPlace
+  }
+
+  /// The other names of an item; usually none.
+  func links(of key: String, in collection: String) -> [Link] {
+    guard let indexes = byKey[ByteString(key)] else { return [] }
+    return indexes.flatMap { index -> [Link] in
+      let rename = all[index]
+      func link(_ own: SettingPlace, _ other: SettingPlace, isForward: Bool) -> Link? {
+        guard own.key == ByteString(key), let name = rename.counterpart(of: collection, own, other) else { return nil }
+        return Link(rename: rename, isForward: isForward, other: other.moved(to: name))
+      }
+      return [
+        link(rename.current, rename.former, isForward: false), link(rename.former, rename.current, isForward: true),
+      ].compactMap { $0 }
+    }
+  }
+
+  func links(of place: SettingPlace) -> [Link] { links(of: place.key.string, in: place.collection.string) }
+
+  /// The renames that change a collection when something happens to the whole of another one.
+  func across(_ collection: String) -> [SettingPlace] {
+    all.flatMap { rename -> [SettingPlace] in
+      [(rename.current, rename.former), (rename.former, rename.current)].compactMap { own, other in
+        guard own.collection != other.collection, let name = rename.counterpart(of: collection, own, other) else {
+          return nil
+        }
+        return other.moved(to: name)
+      }
+    }
+  }
+}
+
+/// The tables `renames` and `behind`: the former names that are kept, and items that could not follow their other name.
+package struct RenameTable {
+  let connection: SQLiteConnection
+
+  package init(connection: SQLiteConnection) { self.connection = connection }
+
+  private var isThere: Bool { get throws { try Schema.version(connection).hasVersions } }
+
+  // MARK: Renames
+
+  package func all() throws -> [Rename] {
+    guard try isThere else { return [] }
+    var all: [Rename] = []
+    try connection.statement(
+      """
+      SELECT key, collection, former_key, former_collection, application, suites, converted, until FROM renames
+      ORDER BY collection, key, former_collection, former_key
+      """
+    ).query { row in
+      all.append(
+        Rename(
+          current: SettingPlace(row.text(0), in: row.text(1)), former: SettingPlace(row.text(2), in: row.text(3)),
+          application: row.text(4), hasSuites: row.integer(5) != 0, isConverted: row.integer(6) != 0,
+          until: row.integer(7)))
+    }
+    return all
+  }
+
+  /// Adds a rename, or replaces what is known about it.
+  func save(_ rename: Rename) throws {
+    let statement = try connection.statement("INSERT OR REPLACE INTO renames VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+    bind(rename, to: statement)
+    statement.bind(rename.application, at: 5)
+    statement.bind(rename.hasSuites ? 1 : 0, at: 6)
+    statement.bind(rename.isConverted ? 1 : 0, at: 7)
+    statement.bind(rename.until, at: 8)
+    try statement.run()
+  }
+
+  func remove(_ rename: Rename) throws {
+    let statement = try connection.statement(
+      "DELETE FROM renames WHERE collection = ? AND key = ? AND former_collection = ? AND former_key = ?")
+    bind(rename, to: statement)
+    try statement.run()
+  }
+
+  private func bind(_ rename: Rename, to statement: Statement) {
+    statement.bind(rename.current.collection.string, at: 1)
+    statement.bind(rename.current.key.string, at: 2)
+    statement.bind(rename.former.collection.string, at: 3)
+    statement.bind(rename.former.key.string, at: 4)
+  }
+
+  // MARK: Items that are behind
+
+  /// An item that has not followed its other name.
+  package struct Behind: Sendable {
+    /// The item with an older value.
+    package let place: SettingPlace
+    /// The name that was set last.
+    package let source: SettingPlace
+    /// The commit that set it.
+    let version: Int64
+    /// Whether its value cannot be converted, or is not allowed; false if it waits for a program that can convert it.
+    package let isRefused: Bool
+  }
+
+  package func behind() throws -> [Behind] {
+    guard try isThere else { return [] }
+    var all: [Behind] = []
+    try connection.statement(
+      "SELECT key, collection, source_key, source_collection, version, refused FROM behind ORDER BY collection, key"
+    ).query { all.append(Self.behind($0)) }
+    return all
+  }
+
+  func behind(_ place: SettingPlace) throws -> Behind? {
+    let statement = try connection.statement(
+      """
+      SELECT key, collection, source_key, source_collection, version, refused FROM behind
+      WHERE collection = ? AND key = ?
+      """)
+    bind(place, to: statement)
+    return try statement.first(Self.behind)
+  }
+
+  private static func behind(_ row: borrowing Statement.Row) -> Behind {
+    Behind(
+      place: SettingPlace(row.text(0), in: row.text(1)), source: SettingPlace(row.text(2), in: row.text(3)),
+      version: row.integer(4), isRefused: row.integer(5) != 0)
+  }
+
+  func save(_ behind: Behind) throws {
+    let statement = try connection.statement("INSERT OR REPLACE INTO behind VALUES (?, ?, ?, ?, ?, ?)")
+    bind(behind.place, to: statement)
+    statement.bind(behind.source.collection.string, at: 3)
+    statement.bind(behind.source.key.string, at: 4)
+    statement.bind(behind.version, at: 5)
+    statement.bind(behind.isRefused ? 1 : 0, at: 6)
+    try statement.run()
+  }
+
+  func removeBehind(_ place: SettingPlace) throws {
+    let statement = try connection.statement("DELETE FROM behind WHERE collection = ? AND key = ?")
+    bind(place, to: statement)
+    try statement.run()
+  }
+
+  /// Removes what is recorded about the items of a collection; nil for all.
+  func removeBehind(in collection: String?) throws {
+    guard let collection else { return try connection.statement("DELETE FROM behind").run() }
+    let statement = try connection.statement("DELETE FROM behind WHERE collection = ?1 OR source_collection = ?1")
+    statement.bind(collection, at: 1)
+    try statement.run()
+  }
+
+  private func bind(_ place: SettingPlace, to statement: Statement) {
+    statement.bind(place.collection.string, at: 1)
+    statement.bind(place.key.string, at: 2)
+  }
+}

@@ -1,0 +1,90 @@
+import CofferStorage
+
+/// A version of a program that has declared its settings in a store.
+package struct ProgramVersion: Sendable {
+  /// The collection of the application's own settings.
+  package let application: String
+  /// nil if the program states none.
+  package let version: String?
+  /// Identifies its declarations.
+  let fingerprint: [UInt8]
+  /// When it was last recorded to open the store, in milliseconds since 1970; within a tenth of the time it may run, at most
+  /// a day, later openings are not recorded.
+  package let opened: Int64
+  /// Until when it may run.
+  package let until: Int64
+  package let declarations: [Declaration]
+
+  /// The application and the version, for sentences.
+  package var name: String { version.map { "\(application) \($0)" } ?? "\(application) without a version" }
+
+  /// Its declaration of a setting, if it declares that as one in use.
+  func declaration(of place: SettingPlace) -> Declaration? { declarations.first { $0.place == place } }
+}
+
+/// The table `versions`.
+package struct VersionTable {
+  let connection: SQLiteConnection
+
+  package init(connection: SQLiteConnection) { self.connection = connection }
+
+  private var isThere: Bool { get throws { try Schema.version(connection).hasVersions } }
+
+  /// All versions; one whose declarations cannot be read has none, which verification reports.
+  package func all() throws -> [ProgramVersion] {
+    guard try isThere else { return [] }
+    var all: [ProgramVersion] = []
+    try connection.statement(
+      """
+      SELECT application, version, fingerprint, opened, until, declarations FROM versions ORDER BY application, version
+      """
+    ).query { row in
+      let version = row.text(1)
+      all.append(
+        ProgramVersion(
+          application: row.text(0), version: version.isEmpty ? nil : version, fingerprint: row.bytes(2),
+          opened: row.integer(3), until: row.integer(4),
+          declarations: (try? Declaration.list(json: row.text(5))) ?? []))
+    }
+    return all
+  }
+
+  func all(of application: String) throws -> [ProgramVersion] {
+    let name = ByteString(application)
+    return try all().filter { ByteString($0.application) == name }
+  }
+
+  /// What is wrong with the declarations of versions.
+  func problems() throws -> [StorageError] {
+    guard try isThere else { return [] }
+    var problems: [StorageError] = []
+    try connection.statement("SELECT application, version, declarations FROM versions").query { row in
+      do {
+        _ = try Declaration.list(json: row.text(2))
+      } catch CofferError.malformedSettings(_, let reason) {
+        let name = "\(row.text(0)) \(row.text(1))"
+        problems.append(
+          .damaged(part: "table of versions", reason: "the declarations of \(name) do not parse: \(reason)"))
+      }
+    }
+    return problems
+  }
+
+  func save(_ version: ProgramVersion) throws {
+    let statement = try connection.statement("INSERT OR REPLACE INTO versions VALUES (?, ?, ?, ?, ?, ?)")
+    statement.bind(version.application, at: 1)
+    statement.bind(version.version ?? "", at: 2)
+    statement.bind(version.fingerprint, at: 3)
+    statement.bind(version.opened, at: 4)
+    statement.bind(version.until, at: 5)
+    statement.bind("[\(version.declarations.map(\.json).joined(separator: ","))]", at: 6)
+    try statement.run()
+  }
+
+  func remove(_ version: ProgramVersion) throws {
+    let statement = try connection.statement("DELETE FROM versions WHERE application = ? AND version = ?")
+    statement.bind(version.application, at: 1)
+    statement.bind(version.version ?? "", at: 2)
+    try statement.run()
+  }
+}

@@ -1,0 +1,64 @@
+import ArgumentParser
+import Coffer
+
+/// The command `prefs schema contract`.
+struct SchemaContractCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "contract",
+    abstract: "End the former names of renamed settings.",
+    discussion: """
+      While an older version of a program may still run, a renamed setting has both of its names, and each follows the other. \
+      This removes the former names, all of them or those of the settings named, by either name. Their last values stay in the \
+      history. A former name stays while a version that declares it may run, and while the new name has not followed its last \
+      value yet (exit code 11); then nothing is changed. `prefs describe` and `prefs schema` show until when.
+
+      Examples:
+        prefs schema contract
+        prefs schema contract shop/http.port
+      """)
+
+  @Argument(help: "KEY or COLLECTION/KEY; all renamed settings if omitted.", completion: Completions.keys)
+  var keys: [String] = []
+
+  @OptionGroup(title: "Common options") var common: CommonOptions
+
+  mutating func run() throws {
+    let references = try keys.map { try common.reference($0) }
+    let contractions = try CommandSession(common, in: references.map(\.place), isWriting: true).write { transaction in
+      let places = references.map { SettingPlace($0.key, in: $0.collection) }
+      let renames = try transaction.renames()
+      for (place, reference) in zip(places, references)
+      where !renames.contains(where: { [$0.current, $0.former].contains(place) }) {
+        throw Failure(
+          .notFound, "\(KeyReference.text(reference.key, in: reference.collection)) has no former name that is kept.")
+      }
+      let contractions = try transaction.contract { rename in
+        places.isEmpty || places.contains { [rename.current, rename.former].contains($0) }
+      }
+      let kept = contractions.compactMap(\.reasonToKeep)
+      guard kept.isEmpty else {
+        throw Failure(.refused, "Former names are still in use; nothing was changed.", details: kept.map { "  \($0)" })
+      }
+      return contractions
+    }
+    common.note("\(DisplayText.count(contractions.count, "former name", "former names")) ended.")
+  }
+}
+
+extension Contraction {
+  /// Why the former name was kept, as a sentence; nil if it was ended.
+  fileprivate var reasonToKeep: String? {
+    let former = DisplayText.escapingControls(rename.former.description)
+    switch outcome {
+    case .contracted: return nil
+    case .inUse(let until):
+      let application = DisplayText.escapingControls(rename.application)
+      return "\(former) is kept: a version of \(application) that declares it may run until "
+        + "\(Timestamp.text(milliseconds: until))."
+    case .behind(let item):
+      let (place, source) = (item.place.description, item.source.description)
+      return "\(former) is kept: \(DisplayText.escapingControls(place)) has not followed "
+        + "\(DisplayText.escapingControls(source)) yet. Start the program once, or set it."
+    }
+  }
+}
