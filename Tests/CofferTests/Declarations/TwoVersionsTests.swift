@@ -203,14 +203,16 @@ import Testing
       }
     }
     func expect(_ new: String, sourceLocation: SourceLocation = #_sourceLocation) throws {
-      try connection.read { transaction in
-        #expect(
-          try transaction.object(forKey: "new", inCollection: "safe") == new, sourceLocation: sourceLocation)
-        #expect(
-          try transaction.info(forKey: "new", inCollection: "safe")?.kind == .sealed, sourceLocation: sourceLocation)
-        #expect(try !transaction.hasObject(forKey: "pin", inCollection: "open"), sourceLocation: sourceLocation)
-        #expect(try transaction.itemsBehind().map(\.place.description) == ["open/pin"], sourceLocation: sourceLocation)
+      let (found, kind, isCopied, behind) = try connection.read { transaction in
+        (
+          try transaction.object(forKey: "new", inCollection: "safe", as: String.self),
+          try transaction.info(forKey: "new", inCollection: "safe")?.kind,
+          try transaction.hasObject(forKey: "pin", inCollection: "open"),
+          try transaction.itemsBehind().map(\.place.description)
+        )
       }
+      #expect(found == new && kind == .sealed && !isCopied, sourceLocation: sourceLocation)
+      #expect(behind == ["open/pin"], sourceLocation: sourceLocation)
     }
     try set("abc", "1234")
     try database.seal(collection: "safe")
@@ -325,7 +327,8 @@ import Testing
     let first = try Program(store, "1")
     try first.ask("die \(moment)")
     #expect(try first.ask("set width 1000") == nil)
-    #expect(try values()["width"] == (isDone ? 1000 : 900) && values()["window.width"] == values()["width"])
+    #expect(try values()["width"] == (isDone ? 1000 : 900))
+    #expect(try values()["window.width"] == values()["width"])
     // Converting what the old version has set.
     let second = try Program(store, "1")
     try second.ask("set delay 5.5")
@@ -340,7 +343,8 @@ import Testing
     // Contracting.
     try database.makeConnection().perform { try $0.connection.execute("UPDATE renames SET until = 0") }
     #expect(try start("3", dying: moment) == nil)
-    #expect(try values().count == (isDone ? 2 : 4) && values()["delay.ms"] == 5500)
+    #expect(try values().count == (isDone ? 2 : 4))
+    #expect(try values()["delay.ms"] == 5500)
     #expect(try start("3") == "ready")
     #expect(try values() == ["window.width": isDone ? 1000 : 900, "delay.ms": 5500])
     #expect(try history("delay").contains(5.5))
