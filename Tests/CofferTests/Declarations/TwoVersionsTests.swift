@@ -186,6 +186,32 @@ import Testing
     #expect(try values().isEmpty)
   }
 
+  @Test("have both names in each suite's part of a collection, and in environments, also in those that are made later")
+  func suitesAndEnvironments() throws {
+    let preferences = try Preferences(database: database, collection: "shop")
+    try preferences.declare(Settings(version: "1") { Key("rate", in: "billing", default: 1) })
+    let connection = try database.makeConnection()
+    try connection.readWrite { transaction in
+      try transaction.makeEnvironment("staging", of: "billing")
+      try transaction.setObject(2, forKey: "rate", inCollection: "acme/billing")
+      try transaction.setObject(3, forKey: "rate", inCollection: "billing@staging")
+      try transaction.setObject(4, forKey: "rate", inCollection: "mybilling")
+    }
+    try preferences.declare(
+      Settings(version: "2") { Key("price", in: "prices", default: 1, formerly: .named("rate", in: "billing")) })
+    try connection.readWrite { try $0.setObject(5, forKey: "price", inCollection: "new/prices@test") }
+    func get(_ key: String, _ collection: String) throws -> Int? {
+      try connection.read { try $0.object(forKey: key, inCollection: collection) }
+    }
+    #expect(try get("price", "acme/prices") == 2)
+    #expect(try get("price", "prices@staging") == 3)
+    #expect(try get("rate", "new/billing@test") == 5)
+    #expect(try get("price", "prices") == nil)
+    #expect(try get("price", "mybilling") == nil && get("price", "myprices") == nil)
+    try connection.readWrite { try $0.removeAllObjects(inCollection: "acme/billing") }
+    #expect(try get("price", "acme/prices") == nil)
+  }
+
   @Test("follow each other within a sealed collection, and a sealed value is never copied to one that is not")
   func sealed() throws {
     try database.vault.create(key: store.key)
