@@ -62,7 +62,7 @@ import Testing
 
   // MARK: - Running at the same time
 
-  @Test("hear what the other sets, converted, and version 1 hears nothing when version 2 starts")
+  @Test("6.18 hear what the other sets, converted, and version 1 hears nothing when version 2 starts")
   func rolling() throws {
     let old = try Program(store, "1")
     try old.ask("set width 900")
