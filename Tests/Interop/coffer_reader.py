@@ -768,8 +768,8 @@ class Store:
         """Whether envelope and pages belong together."""
         with open_plain(path) as plain, reading():
             version, = plain.execute("PRAGMA user_version").fetchone()
-            if version > 15:
-                raise NewerFormat(f"The tables have version {version}; this reader knows version 15.")
+            if version > 16:
+                raise NewerFormat(f"The tables have version {version}; this reader knows version 16.")
             if version < 11:
                 raise Damaged("The store is damaged: the version of its tables was never released.")
             meta = {as_text(name): as_bytes(value) for name, value in plain.execute("SELECT name, value FROM meta")}

@@ -181,6 +181,10 @@ class Record:
     metadata: Optional[tuple] = None
     kind: Optional[int] = None
     data: Optional[bytes] = None
+    is_of_declaration: bool = False
+    application: Optional[str] = None
+    version: Optional[str] = None
+    declaration: Optional[str] = None
 
 
 class Fleet:
@@ -331,11 +335,19 @@ class Fleet:
         reader = Reader(content)
         form, counter, clock, author = reader.number(1), reader.number(8), reader.number(8), reader.take(16)
         record = Record(reader.text(), reader.text(), counter, clock, author, reader.text())
-        expected = hmac.new(self.keys["names"], text(record.collection) + text(record.key), hashlib.sha256).digest()[:20]
+        record.is_of_declaration = form in (3, 4)
+        place = text(record.collection) + text(record.key) + (b"declaration" if record.is_of_declaration else b"")
+        expected = hmac.new(self.keys["names"], place, hashlib.sha256).digest()[:20]
         if name != expected:
             raise Damaged("a record's setting does not fit its name")
-        if not 1 <= counter <= 1 << 60 or form not in (1, 2):
+        if not 1 <= counter <= 1 << 60 or form not in (1, 2, 3, 4):
             raise Damaged("a record is invalid")
+        if form == 3:
+            record.application, record.version = reader.text(), reader.text()
+            try:
+                record.declaration = reader.rest().decode("utf-8")
+            except UnicodeDecodeError:
+                raise Damaged("a text is not UTF-8") from None
         if form == 1:
             fields = reader.number(1)
             if fields & ~7:
@@ -382,6 +394,11 @@ def main(arguments: list) -> int:
     fleet = Fleet(objects, Invitation.parse(content["invitation"]))
     print(f"{fleet.name}, commit {fleet.number} by {fleet.author}")
     for record in sorted(fleet.records, key=lambda record: (record.collection, record.key)):
+        if record.is_of_declaration:
+            by = f" by {record.application} {record.version}".rstrip()
+            what = "is no longer declared" if record.declaration is None else f"is declared{by}: {record.declaration}"
+            print(f"{record.collection}/{record.key} {what}")
+            continue
         value = "(removed)" if record.kind is None else base.decode_value(record.kind, record.data)
         print(f"{record.collection}/{record.key} = {value}")
     return 0

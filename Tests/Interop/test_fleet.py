@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 import sys
 import unittest
@@ -35,7 +36,8 @@ class FleetTests(unittest.TestCase):
             self.assertEqual({m.name: m.role for m in fleet.members.values()}, content["members"])
             found = {}
             for record in fleet.records:
-                found[f"{record.collection}/{record.key}"] = {
+                purpose = "declaration " if record.is_of_declaration else ""
+                found[f"{purpose}{record.collection}/{record.key}"] = {
                     name: value
                     for name, value in {
                         "counter": record.counter,
@@ -44,10 +46,20 @@ class FleetTests(unittest.TestCase):
                         "metadata": record.metadata and (bytes([record.metadata[0]]) + record.metadata[1]).hex(),
                         "expires": record.expires,
                         "due": record.due,
+                        "application": record.application,
+                        "version": record.version,
+                        "declaration": record.declaration,
                     }.items()
                     if value is not None
                 }
             self.assertEqual(found, content["records"])
+
+    def test_reads_how_settings_are_declared(self):
+        for objects, _, invitation in self.each():
+            for record in reader.Fleet(objects, invitation).records:
+                if record.declaration is not None:
+                    declaration = json.loads(record.declaration)
+                    self.assertEqual((declaration["collection"], declaration["name"]), (record.collection, record.key))
 
     def test_refuses_any_byte_changed(self):
         for objects, _, invitation in self.each():

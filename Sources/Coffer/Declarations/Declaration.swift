@@ -67,7 +67,7 @@ package struct Declaration: Hashable, Sendable {
   func isSameSetting(as other: Declaration) -> Bool { place == other.place }
 
   /// Whether programs may declare the setting in both ways: types, defaults and limits have to be the same.
-  func agrees(with other: Declaration) -> Bool {
+  package func agrees(with other: Declaration) -> Bool {
     type == other.type && defaultValue == other.defaultValue && limits == other.limits && isShared == other.isShared
   }
 }

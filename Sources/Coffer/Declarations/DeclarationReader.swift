@@ -15,6 +15,8 @@ package struct DeclarationReader {
 
   /// The longest declaration, in bytes of JSON.
   static let byteLimit = 262_144
+  /// The most limits of one setting: each write compares with all of them, and a pattern may take long.
+  private static let limitCount = 16
 
   /// Parses a dictionary, and checks the declaration.
   ///
@@ -161,6 +163,9 @@ package struct DeclarationReader {
   private mutating func limits(_ members: [String: Value], _ type: SettingType) -> [SettingLimit] {
     switch members["limits"] {
     case nil, .null: return []
+    case .array(let values) where values.count > Self.limitCount:
+      note("limits", reason: "it has more than \(Self.limitCount) limits")
+      return []
     case .array(let values):
       return values.enumerated().compactMap { index, value in limit(value, at: "\(index)", type) }
     default:

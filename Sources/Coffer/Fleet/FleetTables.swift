@@ -61,7 +61,7 @@ extension StoredFleet {
   }
 }
 
-/// What a store knows about a record: a row of the table `fleet_records`.
+/// What a store knows about a record: a row of the table `fleet_records`, or of `fleet_declarations`.
 package struct StoredRecord: Sendable, Equatable {
   package var collection: String
   package var key: String
@@ -71,24 +71,28 @@ package struct StoredRecord: Sendable, Equatable {
   package var author: [UInt8]
   package var isRemoved: Bool
   package var expires: Int64?
-  /// The item's version when it was last in sync: 0 for no item, `notInStep` if it never was.
+  /// The item's version when it was last in sync: 0 for no item, `notInStep` if it never was; `inStep` for a declaration.
   package var version: Int64
   /// SHA-256 of the object.
   package var digest: [UInt8]
+  /// Of the record of a declaration; nil for one of a value.
+  package var declaration: StoredDeclaration?
 
   package static let notInStep: Int64 = -1
+  package static let inStep: Int64 = 1
 
   package init(
     collection: String, key: String, name: [UInt8], counter: Int64, clock: Int64, author: [UInt8], isRemoved: Bool,
-    expires: Int64?, version: Int64, digest: [UInt8]
+    expires: Int64?, version: Int64, digest: [UInt8], declaration: StoredDeclaration? = nil
   ) {
+    self.declaration = declaration
     (self.collection, self.key, self.name, self.counter) = (collection, key, name, counter)
     (self.clock, self.author, self.isRemoved, self.expires) = (clock, author, isRemoved, expires)
     (self.version, self.digest) = (version, digest)
   }
 
   /// Whether its parts have the form of those of a record.
-  fileprivate var isPlausible: Bool {
+  var isPlausible: Bool {
     !name.isEmpty && author.count == 16 && counter > 0
       && counter <= 1 << 60 && version >= Self.notInStep && version <= ChangeLog.maximumNumber
   }
@@ -102,11 +106,13 @@ package struct StoredConflict: Sendable, Equatable {
   package let id: Int64
   package let collection: String
   package let key: String
-  /// The version of the losing value in the key's history.
+  /// The version of the losing value in the key's history; 0 for a declaration, which has none.
   package let version: Int64
   package let time: Int64
   package let winner: String
   package let loser: String
+  /// The losing declaration, if it is about that.
+  package let declaration: SharedDeclaration?
 }
 
 /// The tables of fleets.
@@ -117,14 +123,18 @@ struct FleetTables {
 
   var isThere: Bool { get throws { try Schema.version(connection).hasFleets } }
 
+  /// Whether there are tables for declarations: not before the first change by this version.
+  var hasDeclarations: Bool { get throws { try Schema.version(connection).hasSharedDeclarations } }
+
   func create() throws {
     if try !isThere { try Schema.addFleets(to: connection) }
+    if try !hasDeclarations { try Schema.addSharedDeclarations(to: connection) }
   }
 
   /// The rules that a collection can have.
   private static let rules: ClosedRange<Int64> = 0...2
 
-  fileprivate static func damaged(_ reason: String) -> StorageError { .damaged(part: "fleets", reason: reason) }
+  static func damaged(_ reason: String) -> StorageError { .damaged(part: "fleets", reason: reason) }
 
   // MARK: Verifying
 
@@ -146,7 +156,8 @@ struct FleetTables {
           UNION ALL SELECT fleet FROM fleet_rules) WHERE fleet NOT IN (SELECT id FROM fleets)
         """
       ).first { $0.integer(0) } ?? 0
-    guard strays == 0 else { throw Self.damaged("\(strays) rows are of a fleet that the store is not in") }
+    let all = try strays + strayDeclarations()
+    guard all == 0 else { throw Self.damaged("\(all) rows are of a fleet that the store is not in") }
   }
 
   // MARK: Fleets
@@ -201,6 +212,7 @@ struct FleetTables {
 
   /// Deletes a fleet's row, and everything about it.
   func remove(_ fleet: Int64) throws {
+    try removeDeclarations(of: fleet)
     for sql: StaticString in [
       "DELETE FROM fleet_records WHERE fleet = ?", "DELETE FROM fleet_conflicts WHERE fleet = ?",
       "DELETE FROM fleet_rules WHERE fleet = ?", "DELETE FROM fleets WHERE id = ?",
@@ -233,7 +245,7 @@ struct FleetTables {
       """)
     statement.bind(fleet, at: 1)
     statement.bind(name, at: 2)
-    return try statement.first(Self.record)
+    return try statement.first(Self.record) ?? declaration(named: name, of: fleet)
   }
 
   func records(of fleet: Int64) throws -> [StoredRecord] {
@@ -245,7 +257,7 @@ struct FleetTables {
       """)
     statement.bind(fleet, at: 1)
     try statement.query { records.append(try Self.record($0)) }
-    return records
+    return try records + declarations(of: fleet)
   }
 
   /// The records of settings removed or expired before a time, and in sync.
@@ -261,7 +273,7 @@ struct FleetTables {
     statement.bind(time, at: 2)
     statement.bind(Int64(count), at: 3)
     try statement.query { records.append(try Self.record($0)) }
-    return records
+    return try records + forgettableDeclarations(of: fleet, before: time, atMost: count - records.count)
   }
 
   private static func record(_ row: borrowing Statement.Row) throws -> StoredRecord {
@@ -276,6 +288,7 @@ struct FleetTables {
   }
 
   func save(_ record: StoredRecord, of fleet: Int64) throws {
+    if let declaration = record.declaration { return try save(record, declaration, of: fleet) }
     let statement = try connection.statement(
       "INSERT OR REPLACE INTO fleet_records VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)")
     statement.bind(fleet, at: 1)
@@ -292,12 +305,14 @@ struct FleetTables {
     try statement.run()
   }
 
-  func removeRecord(_ key: String, in collection: String, of fleet: Int64) throws {
+  func remove(_ record: StoredRecord, of fleet: Int64) throws {
     let statement = try connection.statement(
-      "DELETE FROM fleet_records WHERE fleet = ? AND collection = ? AND key = ?")
+      record.declaration == nil
+        ? "DELETE FROM fleet_records WHERE fleet = ? AND collection = ? AND key = ?"
+        : "DELETE FROM fleet_declarations WHERE fleet = ? AND collection = ? AND key = ?")
     statement.bind(fleet, at: 1)
-    statement.bind(collection, at: 2)
-    statement.bind(key, at: 3)
+    statement.bind(record.collection, at: 2)
+    statement.bind(record.key, at: 3)
     try statement.run()
   }
 
@@ -343,21 +358,24 @@ struct FleetTables {
     let statement = try connection.statement(
       "SELECT id, collection, key, version, time, winner, loser FROM fleet_conflicts WHERE fleet = ? ORDER BY id")
     statement.bind(fleet, at: 1)
+    let lost = try lostDeclarations()
     try statement.query {
       conflicts.append(
         StoredConflict(
           id: $0.integer(0), collection: $0.text(1), key: $0.text(2), version: $0.integer(3), time: $0.integer(4),
-          winner: $0.text(5), loser: $0.text(6)))
+          winner: $0.text(5), loser: $0.text(6), declaration: lost[$0.integer(0)]))
     }
     return conflicts
   }
 
+  /// - Returns: Its number.
   func addConflict(
     _ key: String, in collection: String, version: Int64, time: Int64, winner: String, loser: String, of fleet: Int64
-  ) throws {
+  ) throws -> Int64 {
     let statement = try connection.statement(
       """
-      INSERT INTO fleet_conflicts(fleet, collection, key, version, time, winner, loser) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+      INSERT INTO fleet_conflicts(fleet, collection, key, version, time, winner, loser)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) RETURNING id
       """)
     statement.bind(fleet, at: 1)
     statement.bind(collection, at: 2)
@@ -366,10 +384,11 @@ struct FleetTables {
     statement.bind(time, at: 5)
     statement.bind(winner, at: 6)
     statement.bind(loser, at: 7)
-    try statement.run()
+    return try statement.first { $0.integer(0) } ?? 0
   }
 
   func removeConflict(_ id: Int64, of fleet: Int64) throws {
+    try removeLostDeclaration(of: id)
     let statement = try connection.statement("DELETE FROM fleet_conflicts WHERE id = ? AND fleet = ?")
     statement.bind(id, at: 1)
     statement.bind(fleet, at: 2)

@@ -6,12 +6,12 @@ package struct FleetTransaction {
 
   package init(session: Session) { self.session = session }
 
-  private var tables: FleetTables { FleetTables(connection: session.connection) }
+  var tables: FleetTables { FleetTables(connection: session.connection) }
 
-  private func reading<Result>(_ body: () throws -> Result) throws -> Result { try session.reading(body) }
+  func reading<Result>(_ body: () throws -> Result) throws -> Result { try session.reading(body) }
 
   /// Runs `body`, which changes the tables of fleets; always a commit, even if no item changes.
-  private func changing<Result>(_ body: () throws -> Result) throws -> Result {
+  func changing<Result>(_ body: () throws -> Result) throws -> Result {
     session.transaction.changesDeclarations = true
     return try session.reading(body)
   }
@@ -64,8 +64,8 @@ package struct FleetTransaction {
     try changing { try tables.save(record, of: fleet) }
   }
 
-  package func removeRecord(_ key: String, in collection: String, of fleet: Int64) throws {
-    try changing { try tables.removeRecord(key, in: collection, of: fleet) }
+  package func remove(_ record: StoredRecord, of fleet: Int64) throws {
+    try changing { try tables.remove(record, of: fleet) }
   }
 
   // MARK: Items
@@ -232,11 +232,13 @@ package struct FleetTransaction {
   package func conflicts(of fleet: Int64) throws -> [StoredConflict] { try reading { try tables.conflicts(of: fleet) } }
 
   package func addConflict(
-    _ key: String, in collection: String, version: Int64, winner: String, loser: String, of fleet: Int64
+    _ key: String, in collection: String, version: Int64, winner: String, loser: String, of fleet: Int64,
+    losing declaration: SharedDeclaration? = nil
   ) throws {
     try changing {
-      try tables.addConflict(
+      let id = try tables.addConflict(
         key, in: collection, version: version, time: time, winner: winner, loser: loser, of: fleet)
+      if let declaration { try tables.saveLost(declaration, of: id) }
     }
   }
 

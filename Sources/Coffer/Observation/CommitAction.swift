@@ -36,10 +36,13 @@ extension CommitAction {
   }
   static func sealed(_ collection: String) -> CommitAction { CommitAction("sealed", collection) }
   static func unsealed(_ collection: String) -> CommitAction { CommitAction("unsealed", collection) }
+  private static let declaration = "loaded declarations of"
   static func declared(_ application: String) -> CommitAction { CommitAction(declaration, application) }
-
   static func contracted(_ collection: String) -> CommitAction {
     CommitAction("ended a former name in", collection)
+  }
+  static func declaredElsewhere(_ application: String) -> CommitAction {
+    CommitAction("took a fleet's declarations of", application)
   }
 
   // The keys of the store
@@ -67,9 +70,8 @@ extension CommitAction {
   static let restored = CommitAction("store restored from a backup")
   static let salvaged = CommitAction("store salvaged")
 
-  /// Whether a program has declared settings.
-  var isDeclaration: Bool { phrase == Self.declaration }
-
+  /// Whether a program of this host, or a command, has declared settings.
+  package var isDeclaration: Bool { phrase == Self.declaration }
   /// Whether it erased the collection, which has no name in the store since.
   var isErasure: Bool { phrase == Self.erasure }
 }
@@ -78,7 +80,7 @@ extension CommitAction {
 
 extension CommitAction {
   /// More are counted only.
-  private static let maximumCount = 16
+  static let maximumCount = 16
   /// Longer names are truncated.
   private static let maximumLength = 128
 

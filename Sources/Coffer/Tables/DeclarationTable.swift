@@ -45,12 +45,13 @@ package struct DeclarationTable {
     }
   }
 
-  /// The declaration of a setting; the first one if there are several.
+  /// The declaration of a setting, by a fleet or a program of this host; the first one if there are several.
   func declaration(_ key: String, in collection: String) throws -> Declaration? {
     guard try isThere else { return nil }
-    if let own = try declared(key, in: collection) { return own }
-    for (name, isSuite) in Self.names(collection).dropFirst() {
-      if var declaration = try declared(key, in: name), !isSuite || !declaration.isShared {
+    let isInFleet = try hasShared
+    for (name, isSuite) in Self.names(collection) {
+      let shared = isInFleet ? try shared(key, in: name) : nil
+      if var declaration = try shared ?? declared(key, in: name), !isSuite || !declaration.isShared {
         declaration.collection = collection
         return declaration
       }
@@ -96,6 +97,7 @@ package struct DeclarationTable {
     return applications
   }
 
+  /// The declaration by a program of this host.
   private func declared(_ key: String, in collection: String) throws -> Declaration? {
     let statement = try connection.statement(
       "SELECT declaration FROM declarations WHERE collection = ? AND key = ? ORDER BY application LIMIT 1")
@@ -104,9 +106,14 @@ package struct DeclarationTable {
     return try statement.first { try Self.parse($0.text(0), key, in: collection) }
   }
 
-  /// All declarations, by collection and key.
+  /// All declarations, by collection and key: those of fleets, and those by programs of this host that agree with them.
   package func all() throws -> [DeclaredSetting] {
     guard try isThere else { return [] }
+    return try hasShared ? combined(with: own()) : own()
+  }
+
+  /// All declarations by programs of this host.
+  private func own() throws -> [DeclaredSetting] {
     var all: [DeclaredSetting] = []
     try connection.statement(
       """
@@ -152,7 +159,7 @@ package struct DeclarationTable {
     return try problems + VersionTable(connection: connection).problems()
   }
 
-  private static func parse(_ json: String, _ key: String, in collection: String) throws -> Declaration {
+  static func parse(_ json: String, _ key: String, in collection: String) throws -> Declaration {
     func damaged(_ reason: String) -> StorageError {
       .damaged(part: "table of declarations", reason: "that of \(KeyText.of(key, in: collection)) \(reason)")
     }

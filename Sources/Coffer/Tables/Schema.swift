@@ -6,9 +6,10 @@ package enum Schema {
   static let version = Version(number: 11)
   /// `user_version` of stores with declared settings.
   static let versionWithDeclarations = Version(number: 14)
-  /// `user_version` of stores that have been in a fleet, which also have the tables of declarations; the newest that this
-  /// code reads.
+  /// `user_version` of stores that have been in a fleet, which also have the tables of declarations.
   static let versionWithFleets = Version(number: 15)
+  /// `user_version` of stores whose fleets share declarations, which have all tables; the newest that this code reads.
+  static let versionWithSharedDeclarations = Version(number: 16)
 
   /// The meaning of `user_version`: the existing tables.
   package struct Version: Equatable {
@@ -17,7 +18,8 @@ package enum Schema {
     /// 12 and 13 are 14 and 15 without the tables of versions: the next declaration adds them.
     var hasDeclarations: Bool { number > Schema.version.number }
     var hasVersions: Bool { number >= Schema.versionWithDeclarations.number }
-    var hasFleets: Bool { number == 13 || number == 15 }
+    var hasFleets: Bool { number == 13 || number >= Schema.versionWithFleets.number }
+    var hasSharedDeclarations: Bool { number >= Schema.versionWithSharedDeclarations.number }
   }
 
   /// The statements that create the tables, as SQLite stores them: a store has exactly these.
@@ -120,6 +122,23 @@ package enum Schema {
     """,
   ]
 
+  /// Added with the first fleet, and to the stores of fleets from before declarations were shared.
+  private static let sharedDeclarationStatements: [StaticString] = [
+    // The collection comes first: each look at a setting asks for it.
+    """
+    CREATE TABLE fleet_declarations(
+      collection TEXT NOT NULL, key TEXT NOT NULL, fleet INTEGER NOT NULL, name BLOB NOT NULL, counter INTEGER NOT NULL,
+      clock INTEGER NOT NULL, author BLOB NOT NULL, version INTEGER NOT NULL, digest BLOB NOT NULL, shared INTEGER NOT NULL,
+      application TEXT, application_version TEXT, declaration TEXT, own TEXT,
+      PRIMARY KEY(collection, key, fleet)) STRICT, WITHOUT ROWID
+    """,
+    "CREATE INDEX fleet_declarations_by_name ON fleet_declarations(fleet, name)",
+    """
+    CREATE TABLE fleet_lost_declarations(
+      conflict INTEGER PRIMARY KEY, application TEXT NOT NULL, application_version TEXT, declaration TEXT NOT NULL) STRICT
+    """,
+  ]
+
   /// What SQLite adds itself: for AUTOINCREMENT, and, without a statement, the index of UNIQUE.
   private static let ownTable: StaticString = "CREATE TABLE sqlite_sequence(name,seq)"
   private static let ownIndex: StaticString = "sqlite_autoindex_collections_1"
@@ -143,6 +162,7 @@ package enum Schema {
     let present = try version(connection)
     if !present.hasDeclarations { for statement in declarationStatements { try connection.execute("\(statement)") } }
     if !present.hasVersions { for statement in versionStatements { try connection.execute("\(statement)") } }
+    guard !present.hasSharedDeclarations else { return }
     let new = present.hasFleets ? versionWithFleets : versionWithDeclarations
     try connection.execute("PRAGMA user_version=\(new.number)")
   }
@@ -152,6 +172,13 @@ package enum Schema {
     try addDeclarations(to: connection)
     for statement in fleetStatements { try connection.execute("\(statement)") }
     try connection.execute("PRAGMA user_version=\(versionWithFleets.number)")
+  }
+
+  /// Creates the tables of the declarations that fleets share, in the current transaction.
+  static func addSharedDeclarations(to connection: SQLiteConnection) throws {
+    try addDeclarations(to: connection)
+    for statement in sharedDeclarationStatements { try connection.execute("\(statement)") }
+    try connection.execute("PRAGMA user_version=\(versionWithSharedDeclarations.number)")
   }
 
   /// The version of the tables.
@@ -177,6 +204,7 @@ package enum Schema {
     if version.hasDeclarations { expected += declarationStatements }
     if version.hasVersions { expected += versionStatements }
     if version.hasFleets { expected += fleetStatements }
+    if version.hasSharedDeclarations { expected += sharedDeclarationStatements }
     var missing = expected[...]
     var foreign: String?
     // Usually in order of creation; VACUUM creates the indexes last.
@@ -194,8 +222,9 @@ package enum Schema {
 
   /// Refuses tables of another version.
   package static func check(version found: Int) throws {
-    guard found <= versionWithFleets.number else {
-      throw CofferError.newerFormat(part: "schema", found: found, supported: versionWithFleets.number)
+    let newest = versionWithSharedDeclarations.number
+    guard found <= newest else {
+      throw CofferError.newerFormat(part: "schema", found: found, supported: newest)
     }
     guard found >= version.number else {
       throw CofferError.damaged(

@@ -21,6 +21,8 @@ public struct FleetChange: Sendable, Hashable {
   public let number: Int64
   /// Whether the setting was removed.
   public let isRemoval: Bool
+  /// Whether its declaration was changed, not its value.
+  public let isDeclaration: Bool
 }
 
 extension Fleet {
@@ -59,7 +61,18 @@ extension Fleet {
     }
   }
 
-  /// The last change of each shared setting, newest first.
+  /// The values in the shared collections that violate a declaration, and the fleet's declarations that cannot be read here,
+  /// as sentences.
+  ///
+  /// A value from elsewhere is applied even if a program of this host cannot use it: such a program keeps its last good one.
+  /// Values are compared with the fleet's declarations and with those by programs of this host.
+  ///
+  /// - Throws: `CofferError`.
+  public func findings() throws -> [String] {
+    try connection.readFleets { try $0.findings(of: membership.id, in: membership.members.collections) }
+  }
+
+  /// The last change of each shared setting, and of its declaration, newest first.
   ///
   /// As known on this host, without changes that are not on the carrier yet.
   ///
@@ -69,7 +82,8 @@ extension Fleet {
       let clock = HybridClock(rawValue: UInt64(bitPattern: row.clock))
       return FleetChange(
         collection: row.collection, key: row.key, member: membership.members[MemberID(bytes: row.author)]?.name ?? "",
-        time: Self.date(clock.milliseconds), number: row.counter, isRemoval: row.isRemoved)
+        time: Self.date(clock.milliseconds), number: row.counter, isRemoval: row.isRemoved,
+        isDeclaration: row.declaration != nil)
     }.sorted { ($1.time, $0.collection, $0.key) < ($0.time, $1.collection, $1.key) }
   }
 }

@@ -27,7 +27,7 @@ public struct FleetConflict: Sendable, Hashable {
   public let collection: String
   /// The key of the setting.
   public let key: String
-  /// The version of the losing value in the history of the key.
+  /// The version of the losing value in the history of the key; 0 for a declaration, which has none.
   public let version: Int64
   /// When it was resolved.
   public let time: Date
@@ -35,6 +35,8 @@ public struct FleetConflict: Sendable, Hashable {
   public let winner: String
   /// The member whose value lost.
   public let loser: String
+  /// Whether it is about how the setting is declared, not about its value.
+  public let isDeclaration: Bool
 }
 
 extension Fleet {
@@ -219,20 +221,36 @@ extension Fleet {
     try connection.readFleets { try $0.conflicts(of: membership.id) }.map {
       FleetConflict(
         id: $0.id, collection: $0.collection, key: $0.key, version: $0.version, time: Self.date($0.time),
-        winner: $0.winner, loser: $0.loser)
+        winner: $0.winner, loser: $0.loser, isDeclaration: $0.declaration != nil)
     }
   }
 
-  /// Sets a setting to the losing value, as a new change, and removes the conflict from the list.
+  /// Sets a setting to the losing value, or declares it as it lost, as a new change, and removes the conflict from the list.
   ///
   /// - Throws: ``FleetError/conflictNotFound(id:)``; `CofferError.versionNotFound` if the history no longer has it.
   public func restore(_ conflict: FleetConflict) throws {
     try check(conflict)
+    if conflict.isDeclaration { return try restoreDeclaration(conflict) }
     try connection.readWrite { transaction in
       try transaction.restoreObject(
         forKey: conflict.key, inCollection: conflict.collection, version: conflict.version)
     }
     try dismiss(conflict)
+  }
+
+  /// Makes the losing declaration that of the fleet; the next sync pushes it.
+  private func restoreDeclaration(_ conflict: FleetConflict) throws {
+    try connection.writeFleets { transaction in
+      let lost = try transaction.conflicts(of: membership.id).first { $0.id == conflict.id }?.declaration
+      guard let lost, var row = try transaction.declaration(conflict.key, in: conflict.collection, of: membership.id)
+      else { throw FleetError.conflictNotFound(id: conflict.id) }
+      row.declaration?.content = lost
+      row.declaration?.own = try transaction.ownDeclaration(conflict.key, in: conflict.collection)?.json
+      (row.version, row.isRemoved) = (StoredRecord.notInStep, false)
+      try transaction.save(row, of: membership.id)
+      transaction.noteDeclarations(of: lost.application)
+      try transaction.removeConflict(conflict.id, of: membership.id)
+    }
   }
 
   /// Removes a conflict from the list; the losing value stays in the history of its key.

@@ -156,6 +156,7 @@ extension Fleet {
     for row in changes.absent where try isStillNamed(row, membership.id, transaction) {
       try merge.takeAbsence(of: row)
     }
+    for application in merge.declaringApplications.sorted() { transaction.noteDeclarations(of: application) }
     // What the carrier has lost may be an old change.
     if isRollbackAccepted { membership.setSequence(-1) }
     try membership.save(transaction)
@@ -171,7 +172,11 @@ extension Fleet {
   }
 
   private func isStillNamed(_ row: StoredRecord, _ fleet: Int64, _ transaction: FleetTransaction) throws -> Bool {
-    try transaction.record(row.key, in: row.collection, of: fleet)?.name == row.name
+    let present =
+      row.declaration == nil
+      ? try transaction.record(row.key, in: row.collection, of: fleet)
+      : try transaction.declaration(row.key, in: row.collection, of: fleet)
+    return present?.name == row.name
   }
 
   private struct Changed {

@@ -8,14 +8,23 @@ extension Fleet {
   func push(_ report: inout SyncReport) async throws -> Bool {
     guard try await settleEarlier() else { return false }
     let collections = membership.members.collections
-    let (parts, sequence) = try connection.readFleets { transaction in
+    let (declarations, parts, sequence) = try connection.readFleets { transaction in
       // Without its records, which are deleted with the fleet, everything would look new.
       try checkIsPresent(transaction)
       try Self.check(collections, transaction, except: membership.id)
-      return (try transaction.localChanges(of: membership.stored, in: collections), try transaction.lastSequence())
+      return (
+        try transaction.localDeclarations(of: membership.stored, in: collections),
+        try transaction.localChanges(of: membership.stored, in: collections), try transaction.lastSequence()
+      )
     }
     let now = try connection.readFleets { $0.time }
     report.problems = []
+    // First, so that no host sees the values before what they have to be.
+    let declared = try declarations.compactMap { try draft($0, at: now, &report) }
+    if !declared.isEmpty {
+      guard try await commit(declared) else { return false }
+      report.pushedCount += declared.count
+    }
     for part in squashed(parts) {
       let drafts = try part.compactMap { try draft($0, at: now, &report) }
       if drafts.isEmpty { continue }
@@ -83,22 +92,40 @@ extension Fleet {
       clock: clock,
       author: membership.identity.member, writer: change.author,
       content: change.value.map { .value($0) } ?? .tombstone)
-    let name = try membership.keys.name(of: change.key, in: change.collection)
+    return try draft(record, over: change.record, version: change.version, &report)
+  }
+
+  private func draft(_ change: LocalDeclaration, at now: Int64, _ report: inout SyncReport) throws -> Draft? {
+    let record = Record(
+      collection: change.collection, key: change.key, counter: UInt64(clamping: change.record?.counter ?? 0) + 1,
+      clock: HybridClock.next(at: change.modified, after: change.record, now: now),
+      author: membership.identity.member, writer: change.author,
+      content: change.content.map { .declaration($0) } ?? .declarationTombstone)
+    var draft = try draft(record, over: change.record, version: StoredRecord.inStep, &report)
+    draft?.after?.declaration = StoredDeclaration(content: change.content, own: change.own, isShared: true)
+    return draft
+  }
+
+  private func draft(
+    _ record: Record, over before: StoredRecord?, version: Int64, _ report: inout SyncReport
+  ) throws -> Draft? {
+    let name = try record.name(membership.keys)
     let object = try record.sealed(membership.keys, named: name)
     guard object.bytes.count <= maximumRecordByteCount else {
       report.problems.append(
         """
-        "\(change.key)" in "\(change.collection)" stays on this host: it takes \(object.bytes.count) bytes, and the carrier \
-        holds up to \(maximumRecordByteCount). Make it smaller, or keep it in a collection that is not shared.
+        \(record.isOfDeclaration ? "The declaration of " : "")"\(record.key)" in "\(record.collection)" stays on this host: it \
+        takes \(object.bytes.count) bytes, and the carrier holds up to \(maximumRecordByteCount). Make it smaller, or keep it in a \
+        collection that is not shared.
         """)
       return nil
     }
     let after = StoredRecord(
-      collection: change.collection, key: change.key,
-      name: name, counter: Int64(record.counter), clock: Int64(bitPattern: clock.rawValue), author: record.author.bytes,
-      isRemoved: change.value == nil, expires: change.value?.dates.expires, version: change.version,
-      digest: try object.bytes.digest)
-    return Draft(object: object, before: change.record, after: after)
+      collection: record.collection, key: record.key,
+      name: name, counter: Int64(record.counter), clock: Int64(bitPattern: record.clock.rawValue),
+      author: record.author.bytes, isRemoved: record.value == nil && record.declaration == nil,
+      expires: record.value?.dates.expires, version: version, digest: try object.bytes.digest)
+    return Draft(object: object, before: before, after: after)
   }
 
   // MARK: Commits
@@ -297,7 +324,7 @@ extension FleetTransaction {
       if let after = draft.after {
         try save(after, of: fleet)
       } else if let before = draft.before {
-        try removeRecord(before.key, in: before.collection, of: fleet)
+        try remove(before, of: fleet)
       }
     }
   }

@@ -53,7 +53,7 @@ extension Fleet {
   private static func about(_ time: Duration) -> Duration { time * Double.random(in: 0.5...1) }
 
   private func shares(_ commit: Commit) -> Bool {
-    commit.scope == .everything
+    commit.scope == .everything || commit.actions.contains(where: \.isDeclaration)
       || commit.changedCollections.contains { changed in
         membership.members.collections.contains { $0.utf8.elementsEqual(changed.utf8) }
       }
@@ -209,7 +209,9 @@ extension Fleet {
       guard try transaction.fleets().contains(where: { $0.id == membership.stored.id }) else {
         throw FleetError.notJoined
       }
-      return try !transaction.localChanges(of: membership.stored, in: membership.members.collections).isEmpty
+      let collections = membership.members.collections
+      return try !transaction.localChanges(of: membership.stored, in: collections).isEmpty
+        || !transaction.localDeclarations(of: membership.stored, in: collections).isEmpty
     }
   }
 }

@@ -229,9 +229,10 @@ public actor Fleet {
   ///
   /// - Throws: `CofferError`.
   public func status() throws -> FleetStatus {
-    let (changes, conflicts) = try connection.readFleets { transaction in
+    let (changes, declarations, conflicts) = try connection.readFleets { transaction in
       (
         try transaction.localChanges(of: membership.stored, in: membership.members.collections),
+        try transaction.localDeclarations(of: membership.stored, in: membership.members.collections),
         try transaction.conflicts(of: membership.id).count
       )
     }
@@ -239,7 +240,8 @@ public actor Fleet {
       fleet: membership.members.fleetName, carrier: carrier.description, member: membership.me.name,
       role: membership.me.role, collections: membership.members.collections, commit: membership.seen,
       lastInStep: membership.stored.synced == 0 ? nil : Self.date(membership.stored.synced), condition: condition,
-      unpushedCount: changes.reduce(0) { $0 + $1.count }, conflictCount: conflicts, problems: problems)
+      unpushedCount: changes.reduce(0) { $0 + $1.count }, unpushedDeclarationCount: declarations.count,
+      conflictCount: conflicts, problems: problems)
   }
 
   /// The state of the fleet here, now and whenever it changes; a slow consumer gets the newest.
@@ -294,6 +296,8 @@ public struct FleetStatus: Sendable, Hashable {
   public let condition: FleetCondition
   /// The number of settings changed here that are not on the carrier yet.
   public let unpushedCount: Int
+  /// The number of settings declared here in another way than on the carrier.
+  public let unpushedDeclarationCount: Int
   /// The number of unresolved conflicts.
   public let conflictCount: Int
   /// The settings that cannot be shared and why, as sentences.

@@ -15,6 +15,8 @@ final class Membership: @unchecked Sendable {
   var set: SetHash
   /// The head of that state; nil before the first sync.
   private(set) var head: Head?
+  /// Whether other collections are shared than the store knows.
+  private var hasOtherCollections = false
 
   /// The fleet's row in the table `fleets`.
   var id: Int64 { stored.id ?? 0 }
@@ -77,7 +79,10 @@ final class Membership: @unchecked Sendable {
     let collections = members.collections
     (fleetKey, keys, members) = try Self.open(bytes, authority, identity)
     // Changes in a new collection have never been searched for.
-    if members.collections != collections { setSequence(-1) }
+    if members.collections != collections {
+      setSequence(-1)
+      hasOtherCollections = true
+    }
     self.authority = authority
     authorityDigest = try authorityBytes.digest
     (stored.authority, stored.members) = (authorityBytes, bytes)
@@ -101,7 +106,10 @@ final class Membership: @unchecked Sendable {
 
   func setSynced(_ time: Int64) { stored.synced = time }
 
-  func save(_ transaction: FleetTransaction) throws { stored.id = try transaction.save(stored) }
+  func save(_ transaction: FleetTransaction) throws {
+    stored.id = try transaction.save(stored)
+    if hasOtherCollections { try transaction.setShared(members.collections, of: id) }
+  }
 
   // MARK: Heads
 

@@ -23,8 +23,11 @@ struct Merge {
   let wentBack: FleetError?
 
   private var changedKeys: FleetTransaction.LoggedKeys?
+  var declarationTimes: FleetTransaction.DeclarationTimes?
+  /// The applications whose declarations were taken.
+  var declaringApplications: Set<String> = []
 
-  private(set) var changeCount = 0
+  var changeCount = 0
   private(set) var conflictCount = 0
   /// The number of changes that this host had made itself, and that are missing from its store.
   private(set) var recoveredCount = 0
@@ -32,7 +35,7 @@ struct Merge {
   /// A clock that is more than a day ahead wins no conflict.
   static let toleratedLead: Int64 = 86_400_000
 
-  private var now: Int64 { transaction.time }
+  var now: Int64 { transaction.time }
 
   init(
     transaction: FleetTransaction, fleet: Int64, before: StoredFleet, members: Members, me: Members.Member,
@@ -43,7 +46,7 @@ struct Merge {
     (self.before, self.wentBack) = (before, wentBack)
   }
 
-  private func rule(_ collection: String) -> FleetRule {
+  func rule(_ collection: String) -> FleetRule {
     rules[collection].flatMap(FleetRule.init) ?? (me.role == .reader ? .theirsWins : .laterWins)
   }
 
@@ -51,11 +54,18 @@ struct Merge {
 
   mutating func take(_ record: Record, named name: [UInt8], digest: [UInt8]) throws {
     // A store that joins has no records yet.
-    let row = before.id == nil ? nil : try transaction.record(record.key, in: record.collection, of: fleet)
+    let row = before.id == nil ? nil : try self.row(of: record)
+    let isShared = members.collections.contains { $0.utf8.elementsEqual(record.collection.utf8) }
     var new = StoredRecord(
       collection: record.collection, key: record.key, name: name, counter: Int64(record.counter),
-      clock: Int64(bitPattern: record.clock.rawValue), author: record.author.bytes, isRemoved: record.value == nil,
+      clock: Int64(bitPattern: record.clock.rawValue), author: record.author.bytes,
+      isRemoved: record.value == nil && record.declaration == nil,
       expires: record.value?.dates.expires, version: StoredRecord.notInStep, digest: digest)
+    if record.isOfDeclaration {
+      new.declaration = StoredDeclaration(
+        content: row == nil ? record.declaration : row?.declaration?.content, own: row?.declaration?.own,
+        isShared: isShared)
+    }
     if let row {
       if record.isSameChange(row) {
         new.version = row.version
@@ -68,10 +78,18 @@ struct Merge {
         return try transaction.save(new, of: fleet)
       }
     }
-    if members.collections.contains(where: { $0.utf8.elementsEqual(record.collection.utf8) }) {
+    if record.isOfDeclaration {
+      (new.version, new.declaration) = try merge(declaration: record, over: row, isShared: isShared)
+    } else if isShared {
       new.version = try merge(record, over: row)
     }
     try transaction.save(new, of: fleet)
+  }
+
+  private func row(of record: Record) throws -> StoredRecord? {
+    record.isOfDeclaration
+      ? try transaction.declaration(record.key, in: record.collection, of: fleet)
+      : try transaction.record(record.key, in: record.collection, of: fleet)
   }
 
   /// - Returns: The version of the item that matches the record; `notInStep` if the local value must be pushed.
@@ -118,7 +136,7 @@ struct Merge {
     return version != nil || row.version == StoredRecord.notInStep || !row.isAbsent(at: now)
   }
 
-  private func oursWin(_ modified: Int64, _ row: StoredRecord?, over record: Record) -> Bool {
+  func oursWin(_ modified: Int64, _ row: StoredRecord?, over record: Record) -> Bool {
     if record.author == me.id { return true }
     if record.clock.milliseconds > now + Self.toleratedLead { return true }
     let ours = HybridClock.next(at: modified, after: row, now: now)
@@ -151,14 +169,16 @@ struct Merge {
     return StoredRecord.notInStep
   }
 
-  private mutating func addConflict(
-    _ key: String, _ collection: String, _ version: Int64, winner: String, loser: String
+  mutating func addConflict(
+    _ key: String, _ collection: String, _ version: Int64, winner: String, loser: String,
+    losing declaration: SharedDeclaration? = nil
   ) throws {
     conflictCount += 1
-    try transaction.addConflict(key, in: collection, version: version, winner: winner, loser: loser, of: fleet)
+    try transaction.addConflict(
+      key, in: collection, version: version, winner: winner, loser: loser, of: fleet, losing: declaration)
   }
 
-  private func name(_ member: MemberID) -> String { members[member]?.name ?? "a former member" }
+  func name(_ member: MemberID) -> String { members[member]?.name ?? "a former member" }
 
   // MARK: Missing records
 
@@ -171,16 +191,16 @@ struct Merge {
       (row.version, row.digest) = (StoredRecord.notInStep, [])
       return try transaction.save(row, of: fleet)
     }
-    guard !row.isAbsent(at: now) else { return try transaction.removeRecord(key, in: collection, of: fleet) }
+    guard !row.isAbsent(at: now) else { return try transaction.remove(row, of: fleet) }
     // A removal is remembered for long: a host that was in sync lately cannot have missed it.
     if before.synced > now - members.retention, let wentBack { throw wentBack }
-    if let local {
+    if row.declaration == nil, let local {
       let isChangedHere = isChangedHere(local.version, row)
       changeCount += 1
       _ = try transaction.set(nil, key, in: collection, author: "", keepsLoser: isChangedHere)
       if isChangedHere { try addConflict(key, collection, local.version, winner: "", loser: me.name) }
     }
-    try transaction.removeRecord(key, in: collection, of: fleet)
+    try transaction.remove(row, of: fleet)
   }
 }
 

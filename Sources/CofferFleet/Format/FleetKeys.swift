@@ -36,10 +36,18 @@ final class FleetKeys {
   static let nameByteCount = 20
 
   /// The name of a record, which reveals its setting only with the key.
-  func name(of key: String, in collection: String) throws -> [UInt8] {
+  func name(of key: String, in collection: String) throws -> [UInt8] { try name(of: key, in: collection, []) }
+
+  /// The name of the record of a declaration.
+  func name(ofDeclarationOf key: String, in collection: String) throws -> [UInt8] {
+    try name(of: key, in: collection, Array("declaration".utf8))
+  }
+
+  private func name(of key: String, in collection: String, _ purpose: [UInt8]) throws -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.append(text: collection)
     bytes.append(text: key)
+    bytes += purpose
     return Array(try bytes.withUnsafeBytes { try HMACSHA256.authenticate($0, key: nameKey) }.prefix(Self.nameByteCount))
   }
 

@@ -1,17 +1,20 @@
 import Coffer
 import CofferCrypto
 
-/// A setting in the form that is stored on a carrier.
+/// A setting, or the declaration of one, in the form that is stored on a carrier.
 struct Record: Equatable, Sendable {
   enum Content: Equatable, Sendable {
     case value(FleetValue)
     /// The setting was removed.
     case tombstone
+    case declaration(SharedDeclaration)
+    /// The declaration was removed.
+    case declarationTombstone
   }
 
   var collection: String
   var key: String
-  /// One more with each change of the setting.
+  /// One more with each change.
   var counter: UInt64
   /// When it was changed, by its author.
   var clock: HybridClock
@@ -22,6 +25,24 @@ struct Record: Equatable, Sendable {
   var content: Content
 
   var value: FleetValue? { if case .value(let value) = content { value } else { nil } }
+
+  var declaration: SharedDeclaration? {
+    if case .declaration(let declaration) = content { declaration } else { nil }
+  }
+
+  /// Whether it is about the declaration of its setting, not about its value.
+  var isOfDeclaration: Bool {
+    switch content {
+    case .value, .tombstone: false
+    case .declaration, .declarationTombstone: true
+    }
+  }
+
+  /// Its name.
+  func name(_ keys: FleetKeys) throws -> [UInt8] {
+    isOfDeclaration
+      ? try keys.name(ofDeclarationOf: key, in: collection) : try keys.name(of: key, in: collection)
+  }
 
   /// Whether it has no value at a given time: removed, or expired.
   func isAbsent(at time: Int64) -> Bool { value.map { $0.dates.expires.map { $0 <= time } ?? false } ?? true }
@@ -36,6 +57,8 @@ struct Record: Equatable, Sendable {
   private enum Kind {
     static let value: UInt8 = 1
     static let tombstone: UInt8 = 2
+    static let declaration: UInt8 = 3
+    static let declarationTombstone: UInt8 = 4
   }
 
   private enum Field {
@@ -47,7 +70,7 @@ struct Record: Equatable, Sendable {
 
   /// The sealed object.
   func sealed(_ keys: FleetKeys) throws -> CarrierObject {
-    try sealed(keys, named: try keys.name(of: key, in: collection))
+    try sealed(keys, named: try name(keys))
   }
 
   /// The sealed object, if its name is known already.
@@ -65,7 +88,7 @@ struct Record: Equatable, Sendable {
     self = try Format.read(bytes, object) { _ in
       try keys.withOpened(bytes, behind: 1, for: .records, at: name) { try Record(&$0) }
     }
-    guard try keys.name(of: key, in: collection) == name else {
+    guard try self.name(keys) == name else {
       throw FleetError.damaged(object: object, reason: "it belongs to another setting")
     }
   }
@@ -78,17 +101,31 @@ struct Record: Equatable, Sendable {
     (self.author, self.writer, self.content) = (author, writer, content)
   }
 
+  private var kind: UInt8 {
+    switch content {
+    case .value: Kind.value
+    case .tombstone: Kind.tombstone
+    case .declaration: Kind.declaration
+    case .declarationTombstone: Kind.declarationTombstone
+    }
+  }
+
   private var encoded: [UInt8] {
     var bytes: [UInt8] = []
     // Reserved once: growing would free memory with parts of a secret.
     bytes.reserveCapacity(128 + collection.utf8.count + key.utf8.count + writer.utf8.count + (value?.byteCount ?? 0))
-    bytes.append(value == nil ? Kind.tombstone : Kind.value)
+    bytes.append(kind)
     bytes.append(number: counter)
     bytes.append(number: clock.rawValue)
     bytes += author.bytes
     bytes.append(text: collection)
     bytes.append(text: key)
     bytes.append(text: writer)
+    if let declaration {
+      bytes.append(text: declaration.application)
+      bytes.append(text: declaration.version ?? "")
+      bytes.append(contentsOf: declaration.json.utf8)
+    }
     guard let value else { return bytes }
     let (expires, due) = (value.dates.expires, value.dates.due)
     bytes.append(
@@ -123,6 +160,17 @@ struct Record: Equatable, Sendable {
     case Kind.tombstone:
       content = .tombstone
       try reader.end()
+    case Kind.declarationTombstone:
+      content = .declarationTombstone
+      try reader.end()
+    case Kind.declaration:
+      let (application, version) = (try reader.text(), try reader.text())
+      // What it means is decided where it is used: another version may have written it.
+      guard let json = String(validating: reader.rest(), as: UTF8.self) else {
+        throw MalformedObject(reason: "it has text that is not UTF-8")
+      }
+      content = .declaration(
+        SharedDeclaration(application: application, version: version.isEmpty ? nil : version, json: json))
     case Kind.value:
       let fields = try reader.number(UInt8.self)
       guard fields & ~Field.all == 0 else { throw MalformedObject(reason: "it has unknown fields") }

@@ -83,7 +83,7 @@ struct ModelTests {
       host.setTime(time[index])
       // Two writers, each with a connection of its own.
       let connection = dice.chance(2) ? host.connection : try host.database.makeConnection()
-      switch dice.roll(12) {
+      switch dice.roll(14) {
       case 0..<4:
         let write = Write(host: index, key: "\(dice.roll(6))", value: "\(host.name)\(step)")
         try await connection.readWrite { try $0.setObject(write.value, forKey: write.key, inCollection: "web") }
@@ -98,6 +98,10 @@ struct ModelTests {
             try transaction.setObject(value, forKey: "group \(host.name) \(number)", inCollection: "web")
           }
         }
+      case 12:
+        let limit = SettingLimit.range(minimum: nil, maximum: .int(Int64(step)))
+        let declarations = dice.chance(3) ? [] : [Declaration("declared", in: "web", type: .int, limits: [limit])]
+        try await connection.readWrite { try $0.declare(declarations, by: "shop") }
       case 6: links[index].cut(dice.chance(2))
       case 7:
         await host.fleet.setOnStep { _ in if dice.chance(6) { throw CutOff() } }
@@ -125,6 +129,11 @@ struct ModelTests {
     }
     let contents = try hosts[0].contents()
     for host in hosts { #expect(try host.contents() == contents, "seed \(seed): \(host.name) has something else") }
+    let declared = try await hosts[0].connection.read { try $0.declaration(forKey: "declared", inCollection: "web") }
+    for host in hosts {
+      let other = try await host.connection.read { try $0.declaration(forKey: "declared", inCollection: "web") }
+      #expect(other == declared, "seed \(seed): \(host.name) has another declaration")
+    }
     for write in writes {
       let host = hosts[write.host]
       let isThere = try contents[write.key] == write.value || host.history(write.key).contains(write.value)

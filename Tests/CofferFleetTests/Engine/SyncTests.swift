@@ -245,9 +245,9 @@ struct SyncTests {
     }
     #expect(try tables().isEmpty)
     try await host.create(carrier)
-    #expect(try tables().count == 5)
+    #expect(try tables().count == 8)
     for table in try tables() { #expect(format.contains(table + ";")) }
-    #expect(try host.connection.perform { try Schema.check($0.connection) } == Schema.versionWithFleets)
+    #expect(try host.connection.perform { try Schema.check($0.connection) } == Schema.versionWithSharedDeclarations)
     // And are taken as its own by the next program.
     try host.restart(carrier)
     try await host.sync()
@@ -282,6 +282,12 @@ struct SyncTests {
       try await host.connection.readWrite {
         try $0.setObject(
           "canary-value", forKey: "canary-key", inCollection: "canary-collection", withMetadata: "canary-meta")
+        try $0.declare(
+          [
+            Declaration(
+              "canary-declared", in: "canary-collection", type: .string, default: .string("canary-default"),
+              limits: [.pattern("canary-.*")])
+          ], by: "canary-application", version: "canary-version")
       }
       try await host.sync()
     }

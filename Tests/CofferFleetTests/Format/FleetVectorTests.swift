@@ -31,9 +31,15 @@ struct FleetVectorTests {
     var metadata: String?
     var expires: Int64?
     var due: Int64?
+    var application: String?
+    var version: String?
+    var declaration: String?
 
     init(_ record: Record) {
       counter = record.counter
+      if let content = record.declaration {
+        (application, version, declaration) = (content.application, content.version ?? "", content.json)
+      }
       guard let value = record.value else { return }
       kind = value.object.kind.rawValue
       data = value.object.bytes.withUnsafeBytes { Array($0).hex }
@@ -60,7 +66,8 @@ struct FleetVectorTests {
     for (object, bytes) in objects {
       guard let name = membership.keys.name(ofObject: object) else { continue }
       let record = try Record(opening: bytes, named: name, membership.keys)
-      records["\(record.collection)/\(record.key)"] = RecordVector(record)
+      let purpose = record.isOfDeclaration ? "declaration " : ""
+      records["\(purpose)\(record.collection)/\(record.key)"] = RecordVector(record)
     }
     return records
   }
@@ -83,6 +90,7 @@ struct FleetVectorTests {
         == vector.members)
     #expect(try records(membership, carrier.objects) == vector.records)
     #expect(try host.contents("large").count == 40)
+    #expect(try await host.connection.read { try $0.declaration(forKey: "int", inCollection: "web") }?.type == .int)
     let port = try host.connection.readFleets { try $0.item("int", in: "web") }
     #expect(port?.value.object == StoredValue(kind: .int, bytes: [0, 0, 0, 0, 0, 0, 0x1f, 0x90]))
   }
@@ -94,6 +102,11 @@ struct FleetVectorTests {
     let admin = try Host("admin")
     admin.setTime(1_800_000_000)
     try await admin.create(carrier, collections: ["web", "large"])
+    let declarations = [
+      Declaration(
+        "int", in: "web", type: .int, default: .int(80), limits: [.range(minimum: .int(1), maximum: .int(65_535))]),
+      Declaration("größer", in: "web", type: .any),
+    ]
     try await admin.connection.readWrite { transaction in
       try transaction.setObject(Value.bool(true), forKey: "bool", inCollection: "web")
       try transaction.setObject(8080, forKey: "int", inCollection: "web", withMetadata: "by hand")
@@ -109,9 +122,12 @@ struct FleetVectorTests {
         due: Date(timeIntervalSince1970: 3_000_000_000))
       try transaction.setObject("x", forKey: "removed", inCollection: "web")
       try transaction.setObject("", forKey: "", inCollection: "web")
+      try transaction.declare(
+        declarations + [Declaration("removed", in: "web", type: .string)], by: "shop", version: "1.0")
     }
     try await admin.sync()
     try admin.set(nil, "removed")
+    try await admin.connection.readWrite { try $0.declare(declarations, by: "shop", version: "1.0") }
     try await admin.sync()
     let former = try await Host("former").join(admin, carrier)
     try await admin.fleet.remove(former.name)

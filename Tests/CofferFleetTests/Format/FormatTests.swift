@@ -77,11 +77,26 @@ struct FormatTests {
 
   @Test("return every record unchanged, under the name of its setting")
   func records() throws {
-    for record in [full, record(.tombstone), record(.value(FleetValue(object: StoredValue(kind: .string, bytes: []))))]
-    {
+    let declaration = SharedDeclaration(application: "shop", version: nil, json: "{}")
+    for record in [
+      full, record(.tombstone), record(.value(FleetValue(object: StoredValue(kind: .string, bytes: [])))),
+      record(.declaration(declaration)), record(.declarationTombstone),
+    ] {
       let object = try record.sealed(keys)
       let name = try #require(keys.name(ofObject: object.name))
       #expect(try Record(opening: object.bytes, named: name, keys) == record)
+    }
+    #expect(try full.name(keys) != record(.declaration(declaration)).name(keys))
+  }
+
+  @Test("of a declaration cannot be taken for those of its value, nor the other way round")
+  func purposes() throws {
+    let (value, declaration) = (try full.name(keys), try record(.declarationTombstone).name(keys))
+    for (record, name) in [(full, declaration), (record(.declarationTombstone), value)] {
+      let object = try record.sealed(keys, named: name)
+      #expect(throws: FleetError.damaged(object: object.name, reason: "it belongs to another setting")) {
+        try Record(opening: object.bytes, named: name, keys)
+      }
     }
   }
 

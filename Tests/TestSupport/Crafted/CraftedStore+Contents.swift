@@ -217,6 +217,20 @@ extension CraftedStore {
       CraftedStore("UPDATE fleet_records SET \($0)", finding: "fleets is damaged")
     },
     [
+      "'c', 'k', id, x'05', 0, 2, zeroblob(16), 1, x'', 1, 'a', NULL, '{', NULL",
+      "'c', 'k', id, x'05', 1, 2, zeroblob(15), 1, x'', 1, 'a', NULL, '{', NULL",
+      "'c', 'k', id, x'05', 1, 2, zeroblob(16), -2, x'', 1, 'a', NULL, '{', NULL",
+      "'c', 'k', id, x'05', 1, 2, zeroblob(16), 1, x'', 7, 'a', NULL, '{', NULL",
+      "'c', 'k', id, x'05', 1, 2, zeroblob(16), 1, x'', 1, NULL, NULL, '{', NULL",
+      "'c', 'k', 77, x'05', 1, 2, zeroblob(16), 1, x'', 1, 'a', NULL, '{', NULL",
+    ].map { CraftedStore("INSERT INTO fleet_declarations SELECT \($0) FROM fleets", finding: "fleets is damaged") },
+    [
+      // From another host, maybe of a later version.
+      CraftedStore(
+        """
+        INSERT INTO fleet_declarations SELECT 'c', 'k0', id, x'05', 1, 2, zeroblob(16), 1, x'', 1, 'a', NULL, '{', NULL FROM fleets
+        """, finding: nil),
+      CraftedStore("INSERT INTO fleet_lost_declarations VALUES (77, 'a', NULL, '{}')", finding: "fleets is damaged"),
       CraftedStore("INSERT INTO fleet_rules SELECT id, 'c', 77 FROM fleets", finding: "fleets is damaged"),
       CraftedStore("INSERT INTO fleet_rules VALUES (77, 'c', 0)", finding: "fleets is damaged"),
       CraftedStore("UPDATE fleets SET carrier = 'gopher://x'", finding: nil),

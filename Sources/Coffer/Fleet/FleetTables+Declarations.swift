@@ -1,0 +1,180 @@
+import CofferStorage
+
+/// The declarations that fleets share.
+///
+/// Their tables came later than those of fleets: every function finds nothing without them.
+extension FleetTables {
+  // MARK: Records
+
+  func declaration(_ key: String, in collection: String, of fleet: Int64) throws -> StoredRecord? {
+    guard try hasDeclarations else { return nil }
+    let statement = try connection.statement(
+      """
+      SELECT collection, key, name, counter, clock, author, version, digest, shared, application, application_version,
+        declaration, own FROM fleet_declarations WHERE fleet = ? AND collection = ? AND key = ?
+      """)
+    statement.bind(fleet, at: 1)
+    statement.bind(collection, at: 2)
+    statement.bind(key, at: 3)
+    return try statement.first(Self.declaration)
+  }
+
+  func declaration(named name: [UInt8], of fleet: Int64) throws -> StoredRecord? {
+    guard try hasDeclarations else { return nil }
+    let statement = try connection.statement(
+      """
+      SELECT collection, key, name, counter, clock, author, version, digest, shared, application, application_version,
+        declaration, own FROM fleet_declarations WHERE fleet = ? AND name = ?
+      """)
+    statement.bind(fleet, at: 1)
+    statement.bind(name, at: 2)
+    return try statement.first(Self.declaration)
+  }
+
+  func declarations(of fleet: Int64) throws -> [StoredRecord] {
+    guard try hasDeclarations else { return [] }
+    let statement = try connection.statement(
+      """
+      SELECT collection, key, name, counter, clock, author, version, digest, shared, application, application_version,
+        declaration, own FROM fleet_declarations WHERE fleet = ? ORDER BY collection, key
+      """)
+    statement.bind(fleet, at: 1)
+    var records: [StoredRecord] = []
+    try statement.query { records.append(try Self.declaration($0)) }
+    return records
+  }
+
+  /// The records of declarations removed before a time, and in sync.
+  func forgettableDeclarations(of fleet: Int64, before time: Int64, atMost count: Int) throws -> [StoredRecord] {
+    guard try hasDeclarations else { return [] }
+    let statement = try connection.statement(
+      """
+      SELECT collection, key, name, counter, clock, author, version, digest, shared, application, application_version,
+        declaration, own FROM fleet_declarations
+      WHERE fleet = ?1 AND version <> -1 AND digest <> x'' AND declaration IS NULL AND clock < ?2 << 16 LIMIT ?3
+      """)
+    statement.bind(fleet, at: 1)
+    statement.bind(time, at: 2)
+    statement.bind(Int64(count), at: 3)
+    var records: [StoredRecord] = []
+    try statement.query { records.append(try Self.declaration($0)) }
+    return records
+  }
+
+  private static func declaration(_ row: borrowing Statement.Row) throws -> StoredRecord {
+    let content = row.optionalText(11).map {
+      SharedDeclaration(application: row.text(9), version: row.optionalText(10), json: $0)
+    }
+    let record = StoredRecord(
+      collection: row.text(0), key: row.text(1), name: row.bytes(2), counter: row.integer(3), clock: row.integer(4),
+      author: row.bytes(5), isRemoved: content == nil, expires: nil, version: row.integer(6), digest: row.bytes(7),
+      declaration: StoredDeclaration(content: content, own: row.optionalText(12), isShared: row.integer(8) != 0))
+    guard record.isPlausible, (0...1).contains(row.integer(8)), content == nil || !row.isNull(9) else {
+      throw damaged("the record of the declaration of \(KeyText.of(record.key, in: record.collection)) is not one")
+    }
+    return record
+  }
+
+  func save(_ record: StoredRecord, _ declaration: StoredDeclaration, of fleet: Int64) throws {
+    let statement = try connection.statement(
+      """
+      INSERT OR REPLACE INTO fleet_declarations
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+      """)
+    statement.bind(record.collection, at: 1)
+    statement.bind(record.key, at: 2)
+    statement.bind(fleet, at: 3)
+    statement.bind(record.name, at: 4)
+    statement.bind(record.counter, at: 5)
+    statement.bind(record.clock, at: 6)
+    statement.bind(record.author, at: 7)
+    statement.bind(record.version, at: 8)
+    statement.bind(record.digest, at: 9)
+    statement.bind(declaration.isShared ? 1 : 0, at: 10)
+    // Unbound parameters are NULL.
+    if let content = declaration.content {
+      statement.bind(content.application, at: 11)
+      if let version = content.version { statement.bind(version, at: 12) }
+      statement.bind(content.json, at: 13)
+    }
+    if let own = declaration.own { statement.bind(own, at: 14) }
+    try statement.run()
+  }
+
+  /// Records which collections a fleet shares: its declarations of others do not hold here.
+  func setShared(_ collections: [String], of fleet: Int64) throws {
+    guard try hasDeclarations else { return }
+    let shared = Set(collections.map(ByteString.init))
+    for name in Set(try declarations(of: fleet).map { ByteString($0.collection) }) {
+      let statement = try connection.statement(
+        "UPDATE fleet_declarations SET shared = ?3 WHERE fleet = ?1 AND collection = ?2")
+      statement.bind(fleet, at: 1)
+      statement.bind(name.string, at: 2)
+      statement.bind(shared.contains(name) ? 1 : 0, at: 3)
+      try statement.run()
+    }
+  }
+
+  func removeDeclarations(of fleet: Int64) throws {
+    guard try hasDeclarations else { return }
+    for sql: StaticString in [
+      "DELETE FROM fleet_lost_declarations WHERE conflict IN (SELECT id FROM fleet_conflicts WHERE fleet = ?)",
+      "DELETE FROM fleet_declarations WHERE fleet = ?",
+    ] {
+      let statement = try connection.statement(sql)
+      statement.bind(fleet, at: 1)
+      try statement.run()
+    }
+  }
+
+  /// The number of rows of a fleet that the store is not in, or of a conflict that there is not.
+  func strayDeclarations() throws -> Int64 {
+    guard try hasDeclarations else { return 0 }
+    let statement = try connection.statement(
+      """
+      SELECT (SELECT count(*) FROM fleet_declarations WHERE fleet NOT IN (SELECT id FROM fleets))
+        + (SELECT count(*) FROM fleet_lost_declarations WHERE conflict NOT IN (SELECT id FROM fleet_conflicts))
+      """)
+    return try statement.first { $0.integer(0) } ?? 0
+  }
+
+  /// Whether any has to be pushed although nothing was declared here.
+  func areDeclarationsNotInStep(of fleet: Int64) throws -> Bool {
+    guard try hasDeclarations else { return false }
+    let statement = try connection.statement(
+      "SELECT 1 FROM fleet_declarations WHERE fleet = ? AND version = -1 AND shared LIMIT 1")
+    statement.bind(fleet, at: 1)
+    return try statement.first { _ in true } ?? false
+  }
+
+  // MARK: Conflicts
+
+  func lostDeclarations() throws -> [Int64: SharedDeclaration] {
+    guard try hasDeclarations else { return [:] }
+    var lost: [Int64: SharedDeclaration] = [:]
+    try connection.statement(
+      "SELECT conflict, application, application_version, declaration FROM fleet_lost_declarations"
+    ).query {
+      lost[$0.integer(0)] = SharedDeclaration(
+        application: $0.text(1), version: $0.optionalText(2), json: $0.text(3))
+    }
+    return lost
+  }
+
+  func saveLost(_ declaration: SharedDeclaration, of conflict: Int64) throws {
+    let statement = try connection.statement("INSERT INTO fleet_lost_declarations VALUES (?, ?, ?, ?)")
+    statement.bind(conflict, at: 1)
+    statement.bind(declaration.application, at: 2)
+    // An unbound parameter is NULL.
+    if let version = declaration.version { statement.bind(version, at: 3) }
+    statement.bind(declaration.json, at: 4)
+    try statement.run()
+  }
+
+  func removeLostDeclaration(of conflict: Int64) throws {
+    guard try hasDeclarations else { return }
+    let statement = try connection.statement("DELETE FROM fleet_lost_declarations WHERE conflict = ?")
+    statement.bind(conflict, at: 1)
+    try statement.run()
+  }
+}

@@ -1,0 +1,169 @@
+import CofferStorage
+
+extension FleetTransaction {
+  private var declarations: DeclarationTable { session.declarations }
+
+  // MARK: Records
+
+  /// The record of a declaration.
+  package func declaration(_ key: String, in collection: String, of fleet: Int64) throws -> StoredRecord? {
+    try reading { try tables.declaration(key, in: collection, of: fleet) }
+  }
+
+  /// What a program of this host declares.
+  package func ownDeclaration(_ key: String, in collection: String) throws -> SharedDeclaration? {
+    try reading { try declarations.own(key, in: collection) }
+  }
+
+  package func setShared(_ collections: [String], of fleet: Int64) throws {
+    try changing { try tables.setShared(collections, of: fleet) }
+  }
+
+  /// Notes in the change log that an application's declarations came from elsewhere.
+  package func noteDeclarations(of application: String) { session.note(.declaredElsewhere(application)) }
+
+  // MARK: Changes
+
+  /// The declarations that differ from their records, in the order of their collections and keys.
+  package func localDeclarations(of fleet: StoredFleet, in collections: [String]) throws -> [LocalDeclaration] {
+    guard let id = fleet.id else { return [] }
+    return try reading {
+      guard try mayHaveDeclared(since: fleet.sequence) || tables.areDeclarationsNotInStep(of: id) else { return [] }
+      let times = try declarationTimes()
+      let records = Dictionary(grouping: try tables.declarations(of: id)) { ByteString($0.collection) }
+      return try collections.flatMap { collection in
+        let recorded = records[ByteString(collection), default: []].map { ByteString($0.key) }
+        return try declarations.ownKeys(in: collection, besides: collections).union(recorded).sorted().compactMap {
+          try localDeclaration($0.string, in: collection, of: id, besides: collections, times)
+        }
+      }
+    }
+  }
+
+  /// The change of a declaration that is not in sync; nil if there is none.
+  ///
+  /// - Parameter collections: Those that the fleet shares.
+  package func localDeclaration(
+    _ key: String, in collection: String, of fleet: Int64, besides collections: [String], _ times: DeclarationTimes
+  ) throws -> LocalDeclaration? {
+    let (record, own) = try reading {
+      let record = try tables.declaration(key, in: collection, of: fleet)
+      return (record, try declarations.own(key, in: collection, besides: record == nil ? collections : []))
+    }
+    let content: SharedDeclaration?
+    if let stored = record?.declaration {
+      if stored.isChanged(by: own) {
+        content = own
+      } else if record?.version == StoredRecord.notInStep {
+        content = stored.content ?? own
+      } else {
+        return nil
+      }
+    } else {
+      guard let own else { return nil }
+      content = own
+    }
+    // A removal, and what a user has restored, is as late as it is found.
+    let isDeclared = content != nil && content == own
+    let (modified, author) = isDeclared ? content.flatMap { times[$0.application] } ?? (0, "") : (time, "")
+    return LocalDeclaration(
+      collection: collection, key: key, content: content, own: own?.json, modified: modified, author: author,
+      record: record)
+  }
+
+  /// Whether anything may have been declared since a commit of the store.
+  private func mayHaveDeclared(since sequence: Int64) throws -> Bool {
+    var isDeclared = false
+    let rows: [Void]? = try session.changeLog.rows(after: sequence) { row, _ in
+      guard let action = row.action else { return }
+      let actions = CommitAction.all(in: action)
+      // More than the log lists may be among those.
+      if actions.count >= CommitAction.maximumCount || actions.contains(where: \.isDeclaration) { isDeclared = true }
+    }
+    return rows == nil || isDeclared
+  }
+
+  /// When applications last declared their settings, and who ran them, as far as the change log goes back.
+  package struct DeclarationTimes {
+    fileprivate var byApplication: [CommitAction: (time: Int64, author: String)] = [:]
+
+    subscript(application: String) -> (time: Int64, author: String)? {
+      // In the form in which the log has its name.
+      CommitAction.text(of: [.declared(application)]).flatMap { CommitAction.all(in: $0).first }
+        .flatMap { byApplication[$0] }
+    }
+  }
+
+  package func declarationTimes() throws -> DeclarationTimes {
+    var times = DeclarationTimes()
+    try reading {
+      try session.connection.statement(
+        "SELECT time, author, action FROM changes WHERE action IS NOT NULL ORDER BY sequence"
+      ).query { row in
+        for action in CommitAction.all(in: row.text(2)) where action.isDeclaration {
+          times.byApplication[action] = (row.integer(0), row.optionalText(1) ?? "")
+        }
+      }
+    }
+    return times
+  }
+
+  // MARK: Findings
+
+  /// The values in a fleet's collections that violate a declaration, and the declarations that cannot be read here, as sentences.
+  package func findings(of fleet: Int64, in collections: [String]) throws -> [String] {
+    try reading {
+      let declared = try declarations.all().map(\.declaration)
+      return try collections.flatMap { collection in
+        let names = Set(DeclarationTable.names(collection).map { ByteString($0.name) })
+        let keys = declared.filter { names.contains(ByteString($0.collection)) }.map { ByteString($0.name) }
+        return try Set(keys).sorted().compactMap { try problem(of: $0.string, in: collection)?.description }
+      } + unreadable(of: fleet)
+    }
+  }
+
+  private func problem(of key: String, in collection: String) throws -> SettingProblem? {
+    guard let row = try session.row(key, in: collection) else { return nil }
+    let value = try session.core.value(row.item.object, key, in: collection)
+    func problem(by declaration: Declaration, in place: String) -> SettingProblem? {
+      declaration.problem(of: value, showsValue: declaration.type != .secret).map {
+        SettingProblem(collection: collection, key: key, place: place, reason: $0)
+      }
+    }
+    if let declaration = try declarations.declaration(key, in: collection),
+      let found = problem(by: declaration, in: "the store")
+    {
+      return found
+    }
+    return try declarations.overruled(key, in: collection).flatMap {
+      problem(by: $0.declaration, in: "the store, as \($0.owner) declares it on this host")
+    }
+  }
+
+  private func unreadable(of fleet: Int64) throws -> [String] {
+    try tables.declarations(of: fleet).compactMap { record in
+      guard let stored = record.declaration, stored.isShared, let content = stored.content,
+        content.declaration(of: record.key, in: record.collection) == nil
+      else { return nil }
+      return """
+        The declaration of \(KeyText.of(record.key, in: record.collection)) by \(content.application) cannot be read here and is \
+        not used; a later version may have written it.
+        """
+    }
+  }
+}
+
+extension DeclaredSetting {
+  /// The application with its version, for sentences.
+  package var owner: String { version.map { "\(application) \($0)" } ?? application }
+}
+
+extension Reading where Self: ~Copyable {
+  /// What a program of this host declares while a fleet's declaration holds that differs from it; nil for nothing.
+  package borrowing func overruledDeclaration(
+    forKey key: String, inCollection collection: String
+  ) throws -> DeclaredSetting? {
+    let session = session
+    return try session.reading { try session.declarations.overruled(key, in: collection) }
+  }
+}

@@ -1,0 +1,193 @@
+import CofferStorage
+
+/// A declaration in the form that is pushed.
+package struct SharedDeclaration: Equatable, Sendable {
+  /// The application whose setting it is, and the version that it stated.
+  package var application: String
+  package var version: String?
+  /// Kept as it came: a later version's declarations may have names that have no meaning here.
+  package var json: String
+
+  package init(application: String, version: String?, json: String) {
+    (self.application, self.version, self.json) = (application, version, json)
+  }
+
+  package static func == (a: Self, b: Self) -> Bool {
+    ByteString(a.json) == ByteString(b.json) && ByteString(a.application) == ByteString(b.application)
+      && a.version.map(ByteString.init) == b.version.map(ByteString.init)
+  }
+
+  /// Its meaning; nil if it cannot be read here: it came from another host, maybe from a later version.
+  package func declaration(of key: String, in collection: String) -> Declaration? {
+    try? DeclarationTable.parse(json, key, in: collection)
+  }
+
+  /// Whether an older version of the same application has declared it.
+  package func isOlder(than other: SharedDeclaration) -> Bool {
+    ByteString(application) == ByteString(other.application) && VersionText.isLess(version, than: other.version)
+  }
+}
+
+/// What a store knows about the record of a declaration, beside what it knows about any record.
+package struct StoredDeclaration: Equatable, Sendable {
+  /// Nil if it was removed.
+  package var content: SharedDeclaration?
+  /// What a program of this host declared when they were last in sync; nil for nothing.
+  package var own: String?
+  /// Whether the fleet shares the collection.
+  package var isShared: Bool
+
+  package init(content: SharedDeclaration?, own: String?, isShared: Bool) {
+    (self.content, self.own, self.isShared) = (content, own, isShared)
+  }
+
+  /// Whether this host has another declaration than when they were last in sync, and not an older version's.
+  func isChanged(by own: SharedDeclaration?) -> Bool {
+    guard own.map({ ByteString($0.json) }) != self.own.map({ ByteString($0) }) else { return false }
+    if let own, let content { return !own.isOlder(than: content) }
+    return true
+  }
+
+  /// Whether the fleet's declaration holds on this host, where `own` is what a program declares.
+  func holds(over own: SharedDeclaration?) -> Bool {
+    isShared && content != nil && (own == nil || !isChanged(by: own))
+  }
+}
+
+/// A declaration that differs from its record.
+package struct LocalDeclaration: Sendable {
+  package let collection: String
+  package let key: String
+  /// Nil if it was removed.
+  package let content: SharedDeclaration?
+  /// What a program of this host declares; nil for nothing.
+  package let own: String?
+  /// When and by whom it was declared, as far as the change log knows.
+  package let modified: Int64
+  package let author: String
+  package let record: StoredRecord?
+}
+
+extension DeclarationTable {
+  /// Whether there are tables for the declarations of fleets.
+  var hasShared: Bool { get throws { try Schema.version(connection).hasSharedDeclarations } }
+
+  // MARK: On this host
+
+  /// The declaration of a setting by a program of this host, also one that holds in the collection without being made for it;
+  /// the first one if there are several.
+  ///
+  /// - Parameter shared: The collections of a fleet: what is declared for another one of them has a record of its own.
+  func own(
+    _ key: String, in collection: String, besides shared: [String] = []
+  ) throws -> SharedDeclaration? {
+    for (name, isSuite) in Self.names(collection) {
+      let isOwn = ByteString(name) == ByteString(collection)
+      if !isOwn, shared.contains(where: { ByteString($0) == ByteString(name) }) { continue }
+      guard var found = try ownText(key, in: name) else { continue }
+      guard !isOwn else { return found }
+      var declaration = try Self.parse(found.json, key, in: name)
+      if isSuite, declaration.isShared { continue }
+      declaration.collection = collection
+      found.json = declaration.json
+      return found
+    }
+    return nil
+  }
+
+  private func ownText(_ key: String, in collection: String) throws -> SharedDeclaration? {
+    let statement = try connection.statement(
+      """
+      SELECT application, version, declaration FROM declarations JOIN applications ON applications.name = application
+      WHERE collection = ? AND key = ? ORDER BY application LIMIT 1
+      """)
+    statement.bind(collection, at: 1)
+    statement.bind(key, at: 2)
+    return try statement.first {
+      SharedDeclaration(application: $0.text(0), version: $0.optionalText(1), json: $0.text(2))
+    }
+  }
+
+  /// The keys for which ``own(_:in:besides:)`` may find a declaration.
+  func ownKeys(in collection: String, besides shared: [String]) throws -> Set<ByteString> {
+    var keys: Set<ByteString> = []
+    for (name, _) in Self.names(collection) {
+      let isOwn = ByteString(name) == ByteString(collection)
+      if !isOwn, shared.contains(where: { ByteString($0) == ByteString(name) }) { continue }
+      let statement = try connection.statement("SELECT key FROM declarations WHERE collection = ?")
+      statement.bind(name, at: 1)
+      try statement.query { keys.insert(ByteString($0.text(0))) }
+    }
+    return keys
+  }
+
+  // MARK: Of fleets
+
+  /// The declaration of a setting by a fleet, if it holds here; one that cannot be read does not.
+  func shared(_ key: String, in collection: String) throws -> Declaration? {
+    let statement = try connection.statement(
+      """
+      SELECT application, application_version, declaration, own FROM fleet_declarations
+      WHERE collection = ? AND key = ? AND shared AND declaration IS NOT NULL
+      """)
+    statement.bind(collection, at: 1)
+    statement.bind(key, at: 2)
+    let stored = try statement.first { Self.stored($0) }
+    guard let stored, try stored.holds(over: own(key, in: collection)) else { return nil }
+    return stored.content?.declaration(of: key, in: collection)
+  }
+
+  private static func stored(_ row: borrowing Statement.Row) -> StoredDeclaration {
+    StoredDeclaration(
+      content: SharedDeclaration(application: row.text(0), version: row.optionalText(1), json: row.text(2)),
+      own: row.optionalText(3), isShared: true)
+  }
+
+  /// What a program of this host declares while a fleet's declaration holds that differs from it.
+  func overruled(_ key: String, in collection: String) throws -> DeclaredSetting? {
+    guard try hasShared, let shared = try shared(key, in: collection), let own = try own(key, in: collection),
+      let declaration = own.declaration(of: key, in: collection), !declaration.agrees(with: shared)
+    else { return nil }
+    return DeclaredSetting(declaration: declaration, application: own.application, version: own.version)
+  }
+
+  /// The declarations by programs of this host, and those of fleets in place of the ones that they overrule.
+  func combined(with own: [DeclaredSetting]) throws -> [DeclaredSetting] {
+    var rows: [(collection: String, key: String, stored: StoredDeclaration)] = []
+    try connection.statement(
+      """
+      SELECT application, application_version, declaration, own, collection, key FROM fleet_declarations
+      WHERE shared AND declaration IS NOT NULL
+      """
+    ).query { rows.append(($0.text(4), $0.text(5), Self.stored($0))) }
+    var shared: [Place: DeclaredSetting] = [:]
+    for (collection, key, stored) in rows where try stored.holds(over: self.own(key, in: collection)) {
+      guard let content = stored.content, let declaration = content.declaration(of: key, in: collection) else {
+        continue
+      }
+      shared[Place(declaration)] = DeclaredSetting(
+        declaration: declaration, application: content.application, version: content.version)
+    }
+    let kept = own.filter { setting in
+      guard let other = shared[Place(setting.declaration)] else { return true }
+      return setting.declaration.agrees(with: other.declaration)
+        && ByteString(setting.application) != ByteString(other.application)
+    }
+    return (kept + shared.values).sorted { $0.order < $1.order }
+  }
+
+  private struct Place: Hashable {
+    let collection: ByteString
+    let key: ByteString
+
+    init(_ declaration: Declaration) {
+      (collection, key) = (ByteString(declaration.collection), ByteString(declaration.name))
+    }
+  }
+}
+
+extension DeclaredSetting {
+  fileprivate var order: (ByteString, ByteString, ByteString) {
+    (ByteString(declaration.collection), ByteString(declaration.name), ByteString(application))
+  }
+}
