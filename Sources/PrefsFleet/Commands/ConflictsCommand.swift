@@ -10,7 +10,8 @@ struct ConflictsCommand: AsyncParsableCommand {
     abstract: "List settings that were changed concurrently on two hosts, or resolve them.",
     discussion: """
       Each line has a number, the setting, the version of the losing value in its history, the two members, and the time. \
-      `prefs history` shows that value. --restore sets it again, as a new change that is shared; --dismiss removes the \
+      `prefs history` shows that value. If hosts disagree on how a setting is declared, "declaration" stands for the version. \
+      --restore sets the value again, or declares the setting as it lost, as a new change that is shared; --dismiss removes the \
       conflict from the list and changes nothing else.
 
       Examples:
@@ -60,7 +61,8 @@ struct ConflictsCommand: AsyncParsableCommand {
       let winner = conflict.winner.isEmpty ? "a removal" : conflict.winner
       table.add([
         "\(conflict.id)", DisplayText.escapingControls(KeyReference.text(conflict.key, in: conflict.collection)),
-        "version \(conflict.version)", DisplayText.escapingControls("\(conflict.loser) lost to \(winner)"),
+        conflict.isDeclaration ? "declaration" : "version \(conflict.version)",
+        DisplayText.escapingControls("\(conflict.loser) lost to \(winner)"),
         Timestamp.text(conflict.time),
       ])
     }
@@ -70,7 +72,9 @@ struct ConflictsCommand: AsyncParsableCommand {
   private static func json(_ conflict: FleetConflict) -> String {
     JSONText.object([
       ("conflict", "\(conflict.id)"), ("collection", JSONText.quoted(conflict.collection)),
-      ("key", JSONText.quoted(conflict.key)), ("version", "\(conflict.version)"),
+      ("key", JSONText.quoted(conflict.key)),
+      ("what", JSONText.quoted(conflict.isDeclaration ? "declaration" : "value")),
+      ("version", conflict.isDeclaration ? "null" : "\(conflict.version)"),
       ("winner", conflict.winner.isEmpty ? "null" : JSONText.quoted(conflict.winner)),
       ("loser", JSONText.quoted(conflict.loser)), ("time", JSONText.quoted(Timestamp.text(conflict.time))),
     ])

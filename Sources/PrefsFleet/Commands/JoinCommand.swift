@@ -51,6 +51,7 @@ struct JoinCommand: AsyncParsableCommand {
         "joined the fleet \"\(status.fleet)\" as \(status.member), a \(status.role). "
           + "`prefs fleet run` keeps the store in sync.")
       try report.checkProblems()
+      try await Fleet.check(fleet.findings())
     }
   }
 

@@ -44,7 +44,7 @@ struct LogCommand: AsyncParsableCommand {
       table.add([
         Timestamp.text(change.time),
         DisplayText.escapingControls(change.member.isEmpty ? "a former member" : change.member),
-        change.isRemoval ? "removed" : "set",
+        change.word,
         DisplayText.escapingControls(KeyReference.text(change.key, in: change.collection)), "\(change.number)",
       ])
     }
@@ -55,9 +55,17 @@ struct LogCommand: AsyncParsableCommand {
     JSONText.object([
       ("time", JSONText.quoted(Timestamp.text(change.time))),
       ("member", change.member.isEmpty ? "null" : JSONText.quoted(change.member)),
-      ("what", JSONText.quoted(change.isRemoval ? "removed" : "set")),
+      ("what", JSONText.quoted(change.word)),
       ("collection", JSONText.quoted(change.collection)), ("key", JSONText.quoted(change.key)),
       ("change", "\(change.number)"),
     ])
+  }
+}
+
+extension FleetChange {
+  /// What was done.
+  fileprivate var word: String {
+    if isDeclaration { return isRemoval ? "undeclared" : "declared" }
+    return isRemoval ? "removed" : "set"
   }
 }

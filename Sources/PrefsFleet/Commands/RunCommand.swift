@@ -32,7 +32,8 @@ struct RunCommand: AsyncParsableCommand {
         for fleet in fleets {
           let states = try await fleet.states()
           group.addTask {
-            for await status in states { await journal.note(status) }
+            // In step, another value may have come that is bad here.
+            for await status in states { await journal.note(status, findings: (try? fleet.findings()) ?? []) }
             return .nothing
           }
           group.addTask {
@@ -64,12 +65,13 @@ private actor Journal {
     (self.common, self.supervisor, self.fleetCount) = (common, supervisor, fleetCount)
   }
 
-  func note(_ status: FleetStatus) {
+  func note(_ status: FleetStatus, findings: [String]) {
     guard let state = Self.text(status.condition) else { return }
     let earlier = states[status.carrier]
-    states[status.carrier] = (state, status.problems)
+    let problems = status.problems + findings
+    states[status.carrier] = (state, problems)
     if earlier?.state != state { common.note("\(status.fleet): \(state)") }
-    for problem in status.problems where earlier?.problems.contains(problem) != true { Message.error(problem) }
+    for problem in problems where earlier?.problems.contains(problem) != true { Message.error(problem) }
     guard earlier?.state != state, states.count == fleetCount else { return }
     let text = states.values.map(\.state).sorted().joined(separator: "; ")
     supervisor.tell("READY=1\nSTATUS=\(DisplayText.escapingControls(text))")

@@ -9,8 +9,9 @@ struct StatusCommand: AsyncParsableCommand {
     commandName: "status",
     abstract: "Show the state of this store in its fleets.",
     discussion: """
-      Asks the carrier whether there are newer commits, and pulls none. With --json, prints one object per fleet with \
-      stable members; condition is inStep, behind, offline or stopped.
+      Asks the carrier whether there are newer commits, and pulls none. Values in the shared collections that violate a declaration, \
+      by the fleet or by a program of this host, are listed. With --json, prints one object per fleet with stable members; \
+      condition is inStep, behind, offline or stopped.
 
       Examples:
         prefs fleet status
@@ -28,7 +29,8 @@ struct StatusCommand: AsyncParsableCommand {
       for fleet in fleets {
         let status = try await fleet.status()
         let standing = await Standing(fleet)
-        output += json ? Self.json(status, standing) + "\n" : Self.text(status, standing)
+        let findings = try await fleet.findings()
+        output += json ? Self.json(status, standing, findings) + "\n" : Self.text(status, standing, findings)
       }
       try StandardOutput.write(output)
     }
@@ -57,7 +59,7 @@ struct StatusCommand: AsyncParsableCommand {
     }
   }
 
-  private static func text(_ status: FleetStatus, _ standing: Standing) -> String {
+  private static func text(_ status: FleetStatus, _ standing: Standing, _ findings: [String]) -> String {
     var table = Table()
     func add(_ name: String, _ text: String) { table.add([name, DisplayText.escapingControls(text)]) }
     add("fleet", status.fleet)
@@ -69,13 +71,18 @@ struct StatusCommand: AsyncParsableCommand {
     add("last in step", status.lastInStep.map(Timestamp.text) ?? "never")
     // A reader's changes never leave its host.
     let name = status.role == .reader ? "changed only here" : "not pushed yet"
-    add(name, DisplayText.count(status.unpushedCount, "setting", "settings"))
+    var unpushed = DisplayText.count(status.unpushedCount, "setting", "settings")
+    if status.unpushedDeclarationCount > 0 {
+      unpushed += ", " + DisplayText.count(status.unpushedDeclarationCount, "declaration", "declarations")
+    }
+    add(name, unpushed)
     let hint = status.conflictCount == 0 ? "" : "; see \(CommandHint.text("fleet conflicts"))"
     add("conflicts", "\(status.conflictCount)\(hint)")
+    for finding in findings { add("bad here", finding) }
     return table.lines().joined()
   }
 
-  private static func json(_ status: FleetStatus, _ standing: Standing) -> String {
+  private static func json(_ status: FleetStatus, _ standing: Standing, _ findings: [String]) -> String {
     JSONText.object([
       ("fleet", JSONText.quoted(status.fleet)), ("carrier", JSONText.quoted(status.carrier)),
       ("member", JSONText.quoted(status.member)), ("role", JSONText.quoted("\(status.role)")),
@@ -83,7 +90,9 @@ struct StatusCommand: AsyncParsableCommand {
       ("condition", JSONText.quoted(standing.word)), ("reason", standing.reason.map(JSONText.quoted) ?? "null"),
       ("commit", "\(status.commit)"),
       ("lastInStep", status.lastInStep.map { JSONText.quoted(Timestamp.text($0)) } ?? "null"),
-      ("unpushed", "\(status.unpushedCount)"), ("conflicts", "\(status.conflictCount)"),
+      ("unpushed", "\(status.unpushedCount)"),
+      ("unpushedDeclarations", "\(status.unpushedDeclarationCount)"), ("conflicts", "\(status.conflictCount)"),
+      ("findings", JSONText.array(findings.map(JSONText.quoted))),
     ])
   }
 }

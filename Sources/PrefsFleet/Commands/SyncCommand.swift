@@ -10,7 +10,8 @@ struct SyncCommand: AsyncParsableCommand {
     abstract: "Pull and push changes once.",
     discussion: """
       For cron, on a host that does not need changes immediately. A value larger than the carrier allows is not shared; \
-      the others are, and the exit code is 11.
+      the others are, and the exit code is 11. Declarations of settings travel with the collections. A value from elsewhere that \
+      violates one is applied, and programs keep their last good one; it is named, and the exit code is 8.
 
       Examples:
         prefs fleet sync
@@ -26,10 +27,13 @@ struct SyncCommand: AsyncParsableCommand {
   mutating func run() async throws {
     try await options.withFleets { fleets in
       var reports: [SyncReport] = []
+      var findings: [String] = []
       for fleet in fleets {
         let report = try await fleet.sync()
+        let found = try await fleet.findings()
         reports.append(report)
-        if json { try StandardOutput.write(report.json(of: try await fleet.status().fleet) + "\n") }
+        findings += found
+        if json { try StandardOutput.write(report.json(of: try await fleet.status().fleet, findings: found) + "\n") }
         options.common.note(report.text)
         let status = try await fleet.status()
         if status.role == .reader, status.unpushedCount > 0 {
@@ -38,6 +42,7 @@ struct SyncCommand: AsyncParsableCommand {
         }
       }
       for report in reports { try report.checkProblems() }
+      try Fleet.check(findings)
     }
   }
 }
@@ -63,6 +68,7 @@ struct AcceptRollbackCommand: AsyncParsableCommand {
       let report = try await fleet.acceptRollback()
       one.common.note(report.text)
       try report.checkProblems()
+      try await Fleet.check(fleet.findings())
     }
   }
 }
@@ -85,11 +91,12 @@ extension SyncReport {
     return "pulled \(pulled), pushed \(pushedCount)\(conflicts).\(recovered)"
   }
 
-  func json(of fleet: String) -> String {
+  func json(of fleet: String, findings: [String]) -> String {
     JSONText.object([
       ("fleet", JSONText.quoted(fleet)), ("pulled", "\(pulledCount)"), ("pushed", "\(pushedCount)"),
       ("conflicts", "\(conflictCount)"), ("recovered", "\(recoveredCount)"),
       ("problems", JSONText.array(problems.map(JSONText.quoted))),
+      ("findings", JSONText.array(findings.map(JSONText.quoted))),
     ])
   }
 
@@ -97,5 +104,14 @@ extension SyncReport {
   func checkProblems() throws {
     guard let first = problems.first else { return }
     throw Failure(.refused, first, details: Array(problems.dropFirst()))
+  }
+}
+
+extension Fleet {
+  /// - Throws: ``Failure`` if a value violates its declaration, or a declaration cannot be read.
+  static func check(_ findings: [String]) throws {
+    guard !findings.isEmpty else { return }
+    throw Failure(
+      .format, "the store is in step, and not all of it fits its declarations.", details: findings.map { "  \($0)" })
   }
 }

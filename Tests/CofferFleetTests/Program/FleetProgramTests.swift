@@ -101,6 +101,68 @@ struct FleetProgramTests {
     for host in hosts { #expect(try host.get("web/theme") == "dark") }
   }
 
+  @Test("A setting is checked also on a host without its program, and a bad value that comes is named")
+  func declarations() async throws {
+    let place = try await CarrierPlace(.file)
+    let hosts = try toolFleet("server", "laptop", at: place.address)
+    let (server, laptop) = (hosts[0], hosts[1])
+    func declare(upTo maximum: Int, on host: ToolHost, version: String...) throws {
+      let file = #"""
+        [{"name": "workers", "collection": "web", "type": "int", "default": 4, "summary": "\u001b[31mHow many",
+          "limits": [{"minimum": 1, "maximum": \#(maximum)}]}]
+        """#
+      let run = try host.prefs(
+        ["schema", "load", "-", "--application", "shop"] + version.flatMap { ["--application-version", $0] },
+        input: file)
+      #expect(run.code == 0, "\(run.message)")
+    }
+    try declare(upTo: 64, on: server, version: "1.0")
+    try server.succeed("sync")
+    try laptop.succeed("sync")
+    let refused = try laptop.prefs(["set", "web/workers", "500"])
+    #expect(refused.code == 8 && refused.message.contains("1 to 64, not 500"), "\(refused)")
+    let described = try laptop.prefs(["describe", "web/workers"]).output
+    #expect(described.contains("shop 1.0") && !described.contains("\u{1b}"), "\(described)")
+    #expect(try laptop.prefs(["get", "web/workers"]).output == "4\n")
+
+    // By force, and on the server too: applied, and named by every door.
+    #expect(try laptop.prefs(["set", "--force", "web/workers", "500"]).code == 0)
+    #expect(try laptop.fleet("sync").code == 8)
+    let sync = try server.fleet("sync")
+    #expect(sync.code == 8 && sync.message.contains("web/workers must be 1 to 64, not 500"), "\(sync)")
+    #expect(try server.get("web/workers") == "500")
+    let status = try server.fleet("status")
+    #expect(status.code == 0 && status.output.contains("bad here") && status.output.contains("in step"), "\(status)")
+    #expect((try server.fleet("status", "--json").json()["findings"] as? [String])?.count == 1)
+    // Before the object of the error.
+    let report = try #require(try server.fleet("sync", "--json").lines.first)
+    #expect(report.contains(#""findings":["web/workers must be 1 to 64"#), "\(report)")
+    let validated = try server.prefs(["validate", "web"])
+    #expect(validated.code == 8 && validated.output.contains("web/workers must be 1 to 64, not 500."), "\(validated)")
+
+    // A newer version elsewhere allows it; for the one that runs here it is as bad as before.
+    try declare(upTo: 1000, on: laptop, version: "2.0")
+    try laptop.succeed("sync")
+    #expect(try laptop.prefs(["validate", "web"]).code == 0)
+    #expect(try server.fleet("sync").code == 8)
+    let old = try server.prefs(["validate", "web"])
+    #expect(old.code == 8 && old.output.contains("not 500, as shop 1.0 declares it on this host"), "\(old)")
+
+    // Two that disagree.
+    try laptop.set("web/workers", "5")
+    try declare(upTo: 10, on: laptop)
+    try laptop.succeed("sync")
+    try declare(upTo: 20, on: server)
+    let disagreeing = try server.fleet("sync", "--json").json()
+    #expect(disagreeing["conflicts"] as? Int == 1)
+    let conflict = try #require(try server.fleet("conflicts", "--json").jsonArray().first)
+    #expect(conflict["what"] as? String == "declaration" && conflict["loser"] as? String == "laptop", "\(conflict)")
+    #expect(try server.fleet("conflicts").output.contains("declaration  laptop lost to server"))
+    try server.succeed("conflicts", "--restore", "\(try #require(conflict["conflict"] as? Int))")
+    #expect(try server.prefs(["set", "web/workers", "15"]).code == 8)
+    #expect(try server.fleet("log").output.contains("declared"))
+  }
+
   @Test("A change is shared immediately while both sides run, in either direction", arguments: CarrierKind.allCases)
   func running(_ kind: CarrierKind) async throws {
     let place = try await CarrierPlace(kind)
