@@ -9,7 +9,7 @@ package struct DeclaredKeys {
   /// Each setting once, ordered by collection and key.
   package let settings: [Setting]
   /// The renamed settings whose former names are kept.
-  let renames: [Rename]
+  package let renames: [Rename]
   private let places: [Name: Int]
 
   private struct Name: Hashable {
@@ -22,10 +22,10 @@ package struct DeclaredKeys {
   }
 
   package init(_ transaction: borrowing some Reading & ~Copyable) throws {
-    self.init(try transaction.declaredSettings())
+    self.init(try transaction.declaredSettings(), try transaction.renames())
   }
 
-  init(_ all: [DeclaredSetting]) {
+  init(_ all: [DeclaredSetting], _ renames: [Rename]) {
     var settings: [Setting] = []
     var places: [Name: Int] = [:]
     for declared in all {
@@ -38,7 +38,7 @@ package struct DeclaredKeys {
         settings.append(Setting(declaration: declared.declaration, owners: [owner]))
       }
     }
-    (self.settings, self.places, renames) = (settings, places, try transaction.renames())
+    (self.settings, self.places, self.renames) = (settings, places, renames)
   }
 
   /// The declaration of a key: its own, or that of a suite within a collection.
@@ -48,43 +48,6 @@ package struct DeclaredKeys {
       return settings[place]
     }
     return nil
-  }
-
-  /// What is to be said about the other names of a setting, as rows of a table.
-  func otherNames(of setting: Setting) -> [(String, String)] {
-    let place = setting.declaration.place
-    func kept(_ rename: Rename) -> String {
-      "kept beside each other until \(Timestamp.text(milliseconds: rename.until))"
-    }
-    var rows = setting.declaration.formerNames.map { former in
-      let rename = renames.first { $0.current == place && $0.former == former.place }
-      return ("formerly", "\(former.place)\(rename.map { ", \(kept($0))" } ?? "")")
-    }
-    // A rename that the newest version does not state any more.
-    for rename in renames where rename.current == place {
-      guard !setting.declaration.formerNames.contains(where: { $0.place == rename.former }) else { continue }
-      rows.append(("formerly", "\(rename.former), \(kept(rename))"))
-    }
-    if let renamed = setting.declaration.renamed {
-      let rename = renames.first { $0.former == place && $0.current == renamed }
-      rows.append(("renamed to", "\(renamed)\(rename.map { ", \(kept($0))" } ?? "")"))
-    }
-    return rows
-  }
-
-  /// The same, with whether the value at a place is behind.
-  func otherNames(
-    of setting: Setting, at reference: KeyReference, _ transaction: borrowing some Reading & ~Copyable
-  ) throws -> [(String, String)] {
-    let place = SettingPlace(reference.key, in: reference.collection)
-    return try otherNames(of: setting)
-      + transaction.itemsBehind().filter { $0.place == place }.map { item in
-        let reason =
-          item.isRefused
-          ? "has a value that this setting cannot have"
-          : "was set, and no program that can convert its value has run since"
-        return ("behind", "\(item.source) \(reason)")
-      }
   }
 
   /// The settings declared for a collection.
@@ -97,9 +60,14 @@ package struct DeclaredKeys {
     }
   }
 
-  /// The rest of the sentence that begins with a key that is not declared: that it is not, and which was most likely meant.
+  /// The rest of the sentence that begins with a key that is not declared: that it is not, and which was meant, or most likely
+  /// meant.
   package func absence(of key: String, in collection: String) -> String {
-    near(key, in: collection).map { "not declared; did you mean \"\($0)\"?" } ?? "not declared."
+    let place = SettingPlace(key, in: collection)
+    if let renamed = settings.first(where: { $0.declaration.formerNames.contains { $0.place == place } })?.declaration {
+      return "not declared any more; it is called \"\(KeyText.of(renamed.name, in: renamed.collection))\" now."
+    }
+    return near(key, in: collection).map { "not declared; did you mean \"\($0)\"?" } ?? "not declared."
   }
 
   /// The declared key most likely meant by a mistyped one.

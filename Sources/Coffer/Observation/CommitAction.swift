@@ -36,11 +36,11 @@ extension CommitAction {
   }
   static func sealed(_ collection: String) -> CommitAction { CommitAction("sealed", collection) }
   static func unsealed(_ collection: String) -> CommitAction { CommitAction("unsealed", collection) }
-  private static let declaration = "loaded declarations of"
   static func declared(_ application: String) -> CommitAction { CommitAction(declaration, application) }
   static func contracted(_ collection: String) -> CommitAction {
     CommitAction("ended a former name in", collection)
   }
+
   static func declaredElsewhere(_ application: String) -> CommitAction {
     CommitAction("took a fleet's declarations of", application)
   }

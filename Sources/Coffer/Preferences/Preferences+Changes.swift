@@ -164,7 +164,8 @@ extension Preferences {
     case .all:
       isInList = place.isInList
       if !isInList, let (name, own) = keyCollection(at: place.collection) {
-        return shows(place, own.map { ByteString($0) }, "\(name)/\(place.key.string)")
+        let layerName = "\(name)/\(place.key.string)"
+        return shows(place, own.map { ByteString($0) }, layerName, managedName(ofKey: layerName))
       }
     case .key(let key): isInList = ByteString(key) == place.key
     case .keys(let keys):

@@ -59,7 +59,7 @@ extension Session {
   }
 
   private func undeclared(_ key: String, in collection: String) throws -> CofferError {
-    let declared = DeclaredKeys(try CofferError.translating { try declarations.all() })
+    let declared = DeclaredKeys(try CofferError.translating { try declarations.all() }, try renames().all)
     return .undeclaredSetting(collection: collection, key: key, reason: declared.absence(of: key, in: collection))
   }
 }

@@ -18,3 +18,42 @@ extension DeclaredKeys.Setting {
       })
   }
 }
+
+extension DeclaredKeys {
+  /// What is to be said about the other names of a setting, as rows of a table.
+  func otherNames(of setting: Setting) -> [(String, String)] {
+    let place = setting.declaration.place
+    func kept(_ rename: Rename) -> String {
+      "kept beside each other until \(Timestamp.text(milliseconds: rename.until))"
+    }
+    var rows = setting.declaration.formerNames.map { former in
+      let rename = renames.first { $0.current == place && $0.former == former.place }
+      return ("formerly", "\(former.place)\(rename.map { ", \(kept($0))" } ?? "")")
+    }
+    // A rename that the newest version does not state any more.
+    for rename in renames where rename.current == place {
+      guard !setting.declaration.formerNames.contains(where: { $0.place == rename.former }) else { continue }
+      rows.append(("formerly", "\(rename.former), \(kept(rename))"))
+    }
+    if let renamed = setting.declaration.renamed {
+      let rename = renames.first { $0.former == place && $0.current == renamed }
+      rows.append(("renamed to", "\(renamed)\(rename.map { ", \(kept($0))" } ?? "")"))
+    }
+    return rows
+  }
+
+  /// The same, with whether the value at a place is behind.
+  func otherNames(
+    of setting: Setting, at reference: KeyReference, _ transaction: borrowing some Reading & ~Copyable
+  ) throws -> [(String, String)] {
+    let place = SettingPlace(reference.key, in: reference.collection)
+    return try otherNames(of: setting)
+      + transaction.itemsBehind().filter { $0.place == place }.map { item in
+        let reason =
+          item.isRefused
+          ? "has a value that this setting cannot have"
+          : "was set, and no program that can convert its value has run since"
+        return ("behind", "\(item.source) \(reason)")
+      }
+  }
+}
