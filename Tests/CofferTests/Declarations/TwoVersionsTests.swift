@@ -119,7 +119,7 @@ import Testing
     try new.ask("set width 1500")
     try old.ask("set delay 1")
     #expect(try new.ask("listen delay 1000") == "listening")
-    #expect(try values() == ["width": 1500, "window.width": 1500, "delay": 1, "delay.ms": 1000])
+    #expect(try values() == ["width": 1500, "window.width": 1500, "delay": 1.0, "delay.ms": 1000])
     #expect(try read { try $0.itemsBehind().isEmpty })
   }
 
