@@ -11,8 +11,12 @@
 /// if commits.contains(where: { $0.hasChange(inCollection: "ui") }) { reload() }
 /// ```
 public struct Commit: Sendable {
+  /// The commit's place in the history of the store; of merged commits, the last one's.
+  ///
+  /// ``Reading/changes(since:)`` continues there.
+  public let position: CommitPosition
   /// The snapshot that the commit created; of merged commits, the last one's.
-  public let snapshot: UInt64
+  public var snapshot: UInt64 { position.snapshot }
   /// Where the commit came from.
   public let origin: ChangeOrigin
   /// When the commit was made, by the clock of its writer, to the millisecond; nil if it is no longer known.
@@ -36,12 +40,12 @@ public struct Commit: Sendable {
   private let removesUnnamed: Bool
 
   init(
-    snapshot: UInt64, origin: ChangeOrigin, time: Date? = nil, author: Author? = nil,
+    position: CommitPosition, origin: ChangeOrigin, time: Date? = nil, author: Author? = nil,
     actions: [CommitAction] = [], attachments: [any Sendable] = [], isEverything: Bool,
     collections: [ByteString: ChangeSet.CollectionChange] = [:], identity: CommitIdentity? = nil,
     removesUnnamed: Bool = false
   ) {
-    self.snapshot = snapshot
+    self.position = position
     self.origin = origin
     self.time = time
     self.author = author
@@ -54,15 +58,15 @@ public struct Commit: Sendable {
   }
 
   /// Stands for commits that are no longer in the change log: anything may have changed.
-  static func unknown(through sequence: Int64) -> Commit {
-    Commit(snapshot: UInt64(sequence), origin: .several, isEverything: true)
+  static func unknown(through position: CommitPosition) -> Commit {
+    Commit(position: position, origin: .several, isEverything: true)
   }
 
   /// The same commit for a listener that may have seen a collection whose name is unknown here: any may have been removed.
   var withUnnamedRemovalOfAll: Commit {
     guard removesUnnamed else { return self }
     var commit = Commit(
-      snapshot: snapshot, origin: origin, time: time, author: author, actions: actions, attachments: attachments,
+      position: position, origin: origin, time: time, author: author, actions: actions, attachments: attachments,
       isEverything: true,
       collections: collections, identity: identity)
     commit.generation = generation
@@ -151,7 +155,7 @@ public struct Commit: Sendable {
   func merged(with later: Commit) -> Commit {
     let merged = collections.merging(later.collections) { $0.followed(by: $1) }
     var commit = Commit(
-      snapshot: later.snapshot, origin: origin == later.origin ? origin : .several, time: later.time,
+      position: later.position, origin: origin == later.origin ? origin : .several, time: later.time,
       author: author == later.author ? author : nil,
       actions: actions + later.actions, attachments: attachments + later.attachments,
       isEverything: isEverything || later.isEverything, collections: merged)

@@ -225,8 +225,8 @@ final class CommitFeed: Sendable {
     defer { try? connection.rollback() }
     try expiries.look(connection)
     if let new = try commits.commits(after: reader.lastSequence, connection) { return new }
-    let last = try ChangeLog(connection: connection).lastSequence()
-    if last < reader.lastSequence { commits.forgetEverything() }
+    let last = try ChangeLog(connection: connection).lastPosition()
+    if last.snapshot < reader.lastSequence { commits.forgetEverything() }
     return [.unknown(through: last)]
   }
 }

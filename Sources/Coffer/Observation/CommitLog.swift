@@ -153,7 +153,7 @@ final class CommitLog: Sendable {
       collections[name] = collections[name]?.followed(by: change) ?? change
     }
     let commit = Commit(
-      snapshot: UInt64(identity.sequence),
+      position: CommitPosition(identity.sequence, new.link),
       origin: own?.connection.map { .connection($0) } ?? (isOwn ? .thisDatabase : .elsewhere),
       time: Date(milliseconds: new.time), author: new.author.flatMap(Author.init(text:)), actions: actions,
       attachments: own?.attachment.map { [$0] } ?? [], isEverything: all.isAllCleared,

@@ -31,6 +31,12 @@ package struct ChangeLog {
     return max(0, last ?? 0)
   }
 
+  /// The place of the last commit, which a reader sees.
+  func lastPosition() throws -> CommitPosition {
+    let last = try end()
+    return last.sequence < 0 ? .beginning : CommitPosition(last.sequence, last.link)
+  }
+
   private static func check(_ end: End) throws -> End {
     guard (0...maximumNumber).contains(end.sequence), (0...maximumNumber).contains(end.total) else {
       throw StorageError.damaged(
@@ -56,6 +62,13 @@ package struct ChangeLog {
     let statement = try connection.statement("SELECT link FROM changes WHERE sequence = ?")
     statement.bind(sequence, at: 1)
     return try statement.first { try $0.link(0) }
+  }
+
+  /// The same, also of the last row that was dropped because of its age.
+  func knownLink(of sequence: Int64) throws -> ChangeLink? {
+    if let link = try link(of: sequence) { return link }
+    guard let start = try Metadata(connection: connection).logStart(), start.sequence == sequence else { return nil }
+    return start.link
   }
 
   /// Whether the log continues from the commit with this number and link: it has the row, or dropped it later because of
@@ -182,6 +195,7 @@ package struct ChangeLog {
   /// A row, without its changes.
   struct Row {
     let identity: CommitIdentity
+    let link: ChangeLink
     let time: Int64
     let writer: Int64
     let author: String?
@@ -195,13 +209,15 @@ package struct ChangeLog {
     var rows: [Made] = []
     var first: Int64?
     let statement = try connection.statement(
-      "SELECT sequence, noise, time, writer, author, action, keys FROM changes WHERE sequence > ? ORDER BY sequence")
+      "SELECT sequence, noise, time, writer, author, action, keys, link FROM changes WHERE sequence > ? ORDER BY sequence"
+    )
     statement.bind(sequence, at: 1)
     try statement.query { row in
       let identity = CommitIdentity(sequence: row.integer(0), noise: row.bytes(1))
       first = first ?? identity.sequence
       let commit = Row(
-        identity: identity, time: row.integer(2), writer: row.integer(3), author: row.optionalText(4),
+        identity: identity, link: row.withBytes(7, ChangeLink.init) ?? .origin, time: row.integer(2),
+        writer: row.integer(3), author: row.optionalText(4),
         action: row.optionalText(5))
       rows.append(
         try make(commit) {

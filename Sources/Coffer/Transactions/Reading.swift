@@ -175,21 +175,34 @@ extension Reading where Self: ~Copyable {
 
   // MARK: Earlier commits
 
-  /// The commits after a snapshot, up to the one that the transaction sees, oldest first.
+  /// The place of the transaction's snapshot in the history of the store.
+  ///
+  /// A write transaction's own commit is not included.
+  public borrowing func position() throws -> CommitPosition {
+    try session.position()
+  }
+
+  /// The commits after a place in the history, up to the one that the transaction sees, oldest first.
   ///
   /// ```swift
   /// guard let commits = try transaction.changes(since: lastSeen) else { return reloadEverything() }
   /// for key in Set(commits.flatMap { $0.changedKeys(inCollection: "ui") }) { reload(key) }
-  /// lastSeen = try transaction.snapshot()
+  /// lastSeen = try transaction.position()
   /// ```
   ///
   /// The store keeps the last 10,000 commits, or fewer if they changed very many keys. When a collection is removed, its
-  /// name is erased; if it existed at `snapshot`, the ``Commit/scope`` of the commit that removed it is
+  /// name is erased; if it existed at `position`, the ``Commit/scope`` of the commit that removed it is
   /// `.everything`.
   ///
-  /// - Parameter snapshot: The result of `snapshot()`, in this process or another.
-  /// - Returns: nil if the commits are no longer kept, or the store never had such a snapshot: any key may have changed.
-  public borrowing func changes(since snapshot: UInt64) throws -> [Commit]? {
+  /// - Parameter position: The result of `position()`, or a commit's ``Commit/position``, in this process or another.
+  /// - Returns: nil if the commits are no longer kept, or the place is in another history, that of a store before it was
+  ///   restored or replaced: any key may have changed.
+  public borrowing func changes(since position: CommitPosition) throws -> [Commit]? {
+    try session.changes(since: position)
+  }
+
+  /// The same, for a snapshot that this history is known to have had.
+  package borrowing func changes(since snapshot: UInt64) throws -> [Commit]? {
     try session.changes(since: snapshot)
   }
 

@@ -60,7 +60,7 @@ extension Session {
 
   private func commits(after sequence: Int64) throws -> [Commit] {
     try CofferError.translating {
-      try core.commits.commits(after: sequence, connection) ?? [.unknown(through: try changeLog.lastSequence())]
+      try core.commits.commits(after: sequence, connection) ?? [.unknown(through: try changeLog.lastPosition())]
     }
   }
 
@@ -72,6 +72,13 @@ extension Session {
       return try core.commits.commits(after: sequence, connection, isUnnamedRemovalOfAll: true)
     }
   }
+
+  /// The commits after a place in the history; nil if some of them are unknown, or this is another history.
+  func changes(since position: CommitPosition) throws -> [Commit]? {
+    try reading { try position.isKnown(to: changeLog) ? changes(since: position.snapshot) : nil }
+  }
+
+  func position() throws -> CommitPosition { try reading { try changeLog.lastPosition() } }
 
   func rememberedCommits() throws -> [Commit] {
     try reading { try core.commits.existingCommits(after: -1, connection) }

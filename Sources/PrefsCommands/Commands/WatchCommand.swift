@@ -7,14 +7,16 @@ struct WatchCommand: ParsableCommand {
     commandName: "watch",
     abstract: "Print changes as they are committed, by any process.",
     discussion: """
-      Prints one change per line: number of the commit, kind of change, and key. Commits are in order, and each key is \
+      Prints one change per line: position of the commit, kind of change, and key. The position is the number of the \
+      commit and a digest of it and all before it: 120-5f0c22d1. Commits are in order, and each key is \
       listed once for each commit that changed it. The kind is inserted, updated, removed, expired or touched; for a \
       collection, cleared if all of its keys were removed, or unlisted if too many of them changed to be listed. \
       The kind everything, which has no key, means that any key of the store may have changed. What else a commit did has \
       a line of its own without a key, as in `prefs log`: slot 2 added; with --json, its kind is action.
 
-      --since first prints the commits after that number and then continues, without omitting or repeating one. The store \
-      remembers the last 10,000 commits; if that is not enough, everything is printed.
+      --since first prints the commits after that position and then continues, without omitting or repeating one. The store \
+      remembers the last 10,000 commits. If that is not enough, or the position is not of this store's history, as after a \
+      restore, everything is printed. A number alone is of no history; 0 stands for the beginning.
 
       With --json, the time and the author of the commit are included, as in `prefs log`; of a key that expired, the time \
       when it did.
@@ -26,15 +28,15 @@ struct WatchCommand: ParsableCommand {
         prefs watch
         prefs watch editor
         prefs watch editor/theme --values
-        prefs watch --json --since 120 | while read -r change; do …; done
+        prefs watch --json --since 120-5f0c22d1 | while read -r change; do …; done
       """)
 
   @Argument(
     help: "COLLECTION or COLLECTION/KEY; with -c a key. All collections if omitted.", completion: Completions.keys)
   var what: String?
 
-  @Option(help: ArgumentHelp("Begin after the commit with this number.", valueName: "n"))
-  var since: UInt64?
+  @Option(help: ArgumentHelp("Begin after the commit at this position.", valueName: "position"))
+  var since: CommitPosition?
 
   @Flag(help: "Add the values.")
   var values = false
@@ -45,7 +47,7 @@ struct WatchCommand: ParsableCommand {
   @Flag(help: "Print one JSON object per line.")
   var json = false
 
-  @Flag(help: "Print fields separated by tabs: number, kind of change, collection, key, value.")
+  @Flag(help: "Print fields separated by tabs: position, kind of change, collection, key, value.")
   var plain = false
 
   @OptionGroup(title: "Common options") var common: CommonOptions
@@ -70,7 +72,7 @@ struct WatchCommand: ParsableCommand {
       defer { registration.cancel() }
       if let since {
         try printer.replay {
-          try connection.read { (try $0.changes(since: since), try $0.snapshot()) }
+          try connection.read { (try $0.changes(since: since), try $0.position()) }
         }
       }
       common.detail("watching")
@@ -78,3 +80,5 @@ struct WatchCommand: ParsableCommand {
     }
   }
 }
+
+extension CommitPosition: ExpressibleByArgument {}

@@ -39,8 +39,8 @@ struct ChangeFilter {
     func add(_ what: String, _ collection: String?, _ key: String?, time: Date? = nil, action: String? = nil) {
       changes.append(
         KeyChange(
-          commit: commit.snapshot, what: what, collection: collection, key: key, action: action,
-          time: time ?? commit.time, author: commit.author))
+          commit: commit.snapshot, position: commit.position, what: what, collection: collection, key: key,
+          action: action, time: time ?? commit.time, author: commit.author))
     }
     for action in commit.actions where concerns(action) {
       add(action.description, action.collection, nil, action: action.description)
@@ -74,6 +74,8 @@ struct ChangeFilter {
 struct KeyChange {
   /// The number of the commit.
   let commit: UInt64
+  /// Its place in the history of the store; nil if it is no longer in the change log.
+  var position: CommitPosition?
   /// The kind of change, or the action.
   let what: String
   /// nil if it concerns the whole store.
@@ -85,4 +87,6 @@ struct KeyChange {
   /// The time of the change, usually of the commit, and its author; nil if unknown.
   var time: Date?
   var author: Author?
+  /// Its position, or else its number.
+  var place: String { position?.description ?? "\(commit)" }
 }

@@ -50,17 +50,17 @@ final class ChangePrinter: Sendable {
 
   /// Prints earlier commits, while later ones wait.
   ///
-  /// - Parameter read: Returns the commits, or nil if the change log no longer contains them, and the number of the
-  ///   last commit.
-  func replay(_ read: () throws -> (commits: [Commit]?, last: UInt64)) throws {
+  /// - Parameter read: Returns the commits, or nil if the change log no longer contains them, or never did, and the place
+  ///   of the last commit.
+  func replay(_ read: () throws -> (commits: [Commit]?, last: CommitPosition)) throws {
     try state.withLock { state in
       let (commits, last) = try read()
       if let commits {
         for commit in commits { try write(filter.changes(in: commit)) }
       } else {
-        try write([KeyChange(commit: last, what: "everything", collection: nil, key: nil)])
+        try write([KeyChange(commit: last.snapshot, position: last, what: "everything", collection: nil, key: nil)])
       }
-      state.last = last
+      state.last = last.snapshot
     }
   }
 

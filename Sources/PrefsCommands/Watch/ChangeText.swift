@@ -23,7 +23,7 @@ package struct ChangeText {
   }
 
   private func text(_ change: KeyChange, _ shown: Shown?) -> String {
-    var words = ["\(change.commit)", DisplayText.escapingControls(change.what)]
+    var words = [change.place, DisplayText.escapingControls(change.what)]
     if change.action == nil, let collection = change.collection {
       words.append(DisplayText.escapingControls(KeyReference.text(change.key ?? "", in: collection)))
     }
@@ -32,7 +32,7 @@ package struct ChangeText {
   }
 
   private func plain(_ change: KeyChange, _ shown: Shown?) -> String {
-    var fields = ["\(change.commit)", change.what, change.collection ?? "", change.key ?? ""]
+    var fields = [change.place, change.what, change.collection ?? "", change.key ?? ""]
     if let shown { fields.append(ValueText.text(shown.value)) }
     return fields.map(DisplayText.plainField).joined(separator: "\t") + "\n"
   }
@@ -42,7 +42,9 @@ package struct ChangeText {
   /// One JSON object.
   func object(_ change: KeyChange, _ shown: Shown? = nil) -> String {
     let what = change.action == nil ? change.what : "action"
-    var members = [(name: "sequence", json: "\(change.commit)"), ("change", JSONText.quoted(what))]
+    var members = [(name: "sequence", json: "\(change.commit)")]
+    if let position = change.position { members.append(("position", JSONText.quoted(position.description))) }
+    members.append(("change", JSONText.quoted(what)))
     if let collection = change.collection { members.append(("collection", JSONText.quoted(collection))) }
     if let key = change.key { members.append(("key", JSONText.quoted(key))) }
     if let action = change.action { members.append(("action", JSONText.quoted(action))) }

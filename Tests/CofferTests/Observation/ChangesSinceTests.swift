@@ -23,6 +23,10 @@ import Testing
     try connection.read { try $0.changes(since: snapshot) }
   }
 
+  private func changes(since position: CommitPosition) throws -> [Commit]? {
+    try connection.read { try $0.changes(since: position) }
+  }
+
   @Test("are listed in order, of every origin")
   func order() throws {
     let start = try snapshot()
@@ -62,6 +66,50 @@ import Testing
     // The log was written outside the connection's transactions, which continue from it.
     try connection.readWrite { try $0.setObject(1, forKey: "k") }
     #expect(try changes(since: last)?.changedKeys() == ["k"])
+  }
+
+  @Test("2.7 are unknown for a position in another history, and known as long as the log goes on from it")
+  func otherHistory() throws {
+    let backup = store.path + "-backup"
+    try connection.readWrite { try $0.setObject(1, forKey: "kept") }
+    let common = try connection.read { try $0.position() }
+    try database.backup(to: backup, key: store.key)
+    for value in 0..<3 { try connection.readWrite { try $0.setObject(value, forKey: "gone") } }
+    let last = try connection.read { try $0.position() }
+    #expect(try connection.read { try $0.changes(since: common)?.map(\.position).last } == last)
+    try Database.restore(at: store.path, from: backup, key: store.key, force: true)
+    for value in 0..<5 { try connection.readWrite { try $0.setObject(value, forKey: "new") } }
+    #expect(try snapshot() > last.snapshot)
+    #expect(try changes(since: last) == nil)
+    // With the commit that says that it was restored.
+    #expect(try changes(since: common)?.count == 6)
+    #expect(try changes(since: .beginning)?.isEmpty == false)
+    try connection.perform { session in
+      try session.connection.beginWrite(.normal)
+      for _ in 0..<ChangeLog.maximumRowCount + 200 { try session.changeLog.append(ChangeSet(), time: 0, writer: 0) }
+      try session.connection.commit()
+    }
+    let start = try #require(try connection.perform { try Metadata(connection: $0.connection).logStart() })
+    let dropped = CommitPosition(start.sequence, start.link)
+    #expect(try changes(since: dropped)?.first?.snapshot == dropped.snapshot + 1)
+    for passed in [common, .beginning] { #expect(try changes(since: passed) == nil) }
+  }
+
+  @Test("2.7 are asked for with a position that is written as text")
+  func positionText() throws {
+    try connection.readWrite { try $0.setObject(1, forKey: "k") }
+    let position = try connection.read { try $0.position() }
+    #expect(CommitPosition(position.description) == position && CommitPosition("0") == .beginning)
+    let number = try #require(CommitPosition("\(position.snapshot)"))
+    #expect(try connection.read { try $0.changes(since: number) } == nil)
+    for text in [
+      "", "-", "x", "+7", "-7", " 7", "7 ", "7-", "-00000000", "7-0000000", "7-000000000", "7-0000000g", "7-0000000A",
+      "7-+0000000", "7-00000000-", "18446744073709551616", "7\n",
+    ] {
+      #expect(CommitPosition(text) == nil, "\(text)")
+    }
+    let empty = try Database.inMemory().makeConnection()
+    #expect(try empty.read { try $0.position() } == .beginning)
   }
 
   @Test("end with the snapshot being read, without the changes of the transaction")

@@ -87,4 +87,7 @@ final class Watch {
     while let line = try output.next() { lines.append(line) }
     return lines
   }
+
+  /// A line with the number of the commit in the place of its position.
+  static func numbered(_ line: String) -> String { line.replacing(/^([0-9]+)-[0-9a-f]{8}/, with: { $0.output.1 }) }
 }
