@@ -69,3 +69,14 @@ extension CofferError {
     }
   }
 }
+
+extension CofferError {
+  /// The error for a command that was running when it occurred.
+  var whileFollowing: any Error {
+    guard case .wrongKey = self else { return self }
+    return Failure(
+      .wrongKey,
+      "the key in use opens the store no longer: its slot was removed, or has another key now. Start this command again with a "
+        + "key that opens the store, or put one in the place of the key file.")
+  }
+}

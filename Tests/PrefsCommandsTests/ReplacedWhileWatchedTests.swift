@@ -71,8 +71,6 @@ import Testing
       try #require(rename(folder, tool.path("former")) == 0 && rename(other, folder) == 0)
       // Another store in the place of the one that is remembered needs consent.
       try tool.succeed("doctor", "--accept-older")
-      // Programs that have refused it try again after a commit.
-      try tool.succeed("set", "other/k", "1")
     case .folderMadeAnew:
       try FileManager.default.removeItem(atPath: folder)
       try tool.succeed("set", "web/port", "backup")

@@ -124,8 +124,8 @@ public final class Database: Sendable {
   private let currentBacking: Lock<Backing>
   /// The key to open a store that replaces this one; nil for a secret that a person knows, which is not kept.
   private let key = Lock<KeySource?>(nil)
-  /// Held while a replacement store is opened.
-  private let following = Lock<Void>(())
+  /// Held while a replacement store is opened; why the last one could not be, as it was reported.
+  private let following = Lock<String?>(nil)
   package let core: DatabaseCore
   var isReadOnly: Bool { options.isReadOnly }
   /// The background work of this database: resuming rotations and removing expired items.
@@ -203,6 +203,7 @@ public final class Database: Sendable {
         return try database.connect()
       },
       onReplacement: { try this.database?.follow(replaced: $0) },
+      onTrouble: { this.database?.report(trouble: $0) },
       onLogTooLarge: { this.database?.expireLongLivedReads() },
       onUnfinishedRotation: { this.database?.resumeRotation() },
       onExpiry: { this.database?.removeExpired() })
@@ -416,7 +417,7 @@ public final class Database: Sendable {
   ///
   /// - Throws: `CofferError.storeReplaced` when this database's key does not open it; `.busy`.
   func follow(replaced: Store) throws {
-    try following.withLock { _ in
+    try following.withLock { refusal in
       guard case .file(let store) = backing, store === replaced, store.isReplaced else { return }
       do {
         guard let key = key.withLock({ $0 }) else { throw CofferError.storeReplaced(path: path) }
@@ -442,11 +443,28 @@ public final class Database: Sendable {
       } catch StorageError.busy {
         throw CofferError.busy
       } catch {
-        options.logger.warning("\(path): the store was replaced, and the new one cannot be opened: \(error)")
+        let error = CofferError.translated(error)
+        // Each use of the database tries again, until it can be opened.
+        if refusal != "\(error)" {
+          options.logger.warning("\(path): the store was replaced, and the new one cannot be opened: \(error)")
+        }
+        refusal = "\(error)"
         throw CofferError.storeReplaced(path: path)
       }
+      refusal = nil
       forgetItems()
       options.logger.notice("\(path): the store was replaced. Everything is read again.")
+    }
+  }
+
+  /// Whether commits can be followed again after this error only by opening the store again, with a key that opens it.
+  package func mustBeReopened(after error: CofferError) -> Bool {
+    switch error {
+    case .wrongKey, .rootKeyUnverified: return true
+    case .storeReplaced:
+      guard case .file(let store) = backing else { return true }
+      return !store.isReplaced || key.withLock { $0 } == nil
+    default: return false
     }
   }
 

@@ -66,6 +66,7 @@ package final class DatabaseCore: Sendable {
   ///   - faults: Failures that a test asks for.
   ///   - connect: Makes a connection for reading the change log.
   ///   - onReplacement: Switches to the store that replaced the one it is given.
+  ///   - onTrouble: Receives why commits by others cannot be followed.
   ///   - onLogTooLarge: Ends the long-lived reads of this database.
   ///   - onUnfinishedRotation: Called after each commit to a store with keys of more than one epoch.
   ///   - onExpiry: Called when something has expired.
@@ -73,7 +74,9 @@ package final class DatabaseCore: Sendable {
     options: Database.Options, path: String?, vault: VaultKeys = VaultKeys(),
     witness: StoreWitness? = nil, faults: StoreFaults? = nil,
     connect: @escaping CommitFeed.Connect,
-    onReplacement: @escaping CommitFeed.Follow = { _ in }, onLogTooLarge: @escaping @Sendable () -> Void,
+    onReplacement: @escaping CommitFeed.Follow = { _ in },
+    onTrouble: @escaping @Sendable (CofferError) -> Void = { _ in },
+    onLogTooLarge: @escaping @Sendable () -> Void,
     onUnfinishedRotation: @escaping @Sendable () -> Void, onExpiry: @escaping @Sendable () -> Void
   ) {
     self.options = options
@@ -89,7 +92,7 @@ package final class DatabaseCore: Sendable {
     expiries = Expiries(clock: clock, isReadOnly: options.isReadOnly, onExpiry: onExpiry)
     feed = CommitFeed(
       path: path, commits: commits, expiries: expiries, connect: connect, follow: onReplacement,
-      warn: { options.logger.warning("\($0)") })
+      report: onTrouble, warn: { options.logger.warning("\($0)") })
   }
 
   /// A stopwatch, started now; nil without a meter.

@@ -9,6 +9,8 @@ import Synchronization
 /// our own commits and, through a `FileWatcher`, by those of others.
 final class CommitFeed: Sendable {
   typealias Handler = @Sendable (Commit) -> Void
+  /// Receives why commits cannot be followed at present, once; nil when they are again.
+  typealias TroubleHandler = @Sendable (CofferError?) -> Void
   /// Makes a connection for reading the change log.
   typealias Connect = @Sendable () throws -> SQLiteConnection
   /// Switches to the store that replaced another.
@@ -18,6 +20,8 @@ final class CommitFeed: Sendable {
     /// The last commit that it may already know.
     var start: Int64
     let handler: Handler
+    /// nil for one that leaves it to the report for the whole database.
+    let onTrouble: TroubleHandler?
     let onClose: @Sendable () -> Void
   }
 
@@ -26,6 +30,7 @@ final class CommitFeed: Sendable {
   private let expiries: Expiries
   private let connect: Connect
   private let follow: Follow
+  private let report: @Sendable (CofferError) -> Void
   private let warn: @Sendable (String) -> Void
   private let queue = DispatchQueue(label: "coffer.commits")
   private let listenerCount = Atomic<Int>(0)
@@ -45,6 +50,13 @@ final class CommitFeed: Sendable {
     var generation = 0
     /// Whether the connection was closed because of a replacement that could not be followed yet.
     var isBetweenStores = false
+    /// The files when that last failed.
+    var refused: StoreFiles?
+    /// Why commits cannot be followed, as far as it was said.
+    var trouble: CofferError?
+    /// The next attempt, and how long to wait for the one after it.
+    var retry: DispatchWorkItem?
+    var pause = CommitFeed.shortestPause
     var listeners: [UInt64: Listener] = [:]
     var lastListener: UInt64 = 0
   }
@@ -52,15 +64,17 @@ final class CommitFeed: Sendable {
   /// - Parameters:
   ///   - path: The path by which the store was opened, where commits of others and replacements are watched for; nil for
   ///     a store in memory.
+  ///   - report: Receives why commits cannot be followed, once, if a listener does not receive it.
   init(
     path: String?, commits: CommitLog, expiries: Expiries, connect: @escaping Connect, follow: @escaping Follow,
-    warn: @escaping @Sendable (String) -> Void
+    report: @escaping @Sendable (CofferError) -> Void, warn: @escaping @Sendable (String) -> Void
   ) {
     self.path = path
     self.commits = commits
     self.expiries = expiries
     self.connect = connect
     self.follow = follow
+    self.report = report
     self.warn = warn
   }
 
@@ -94,7 +108,12 @@ final class CommitFeed: Sendable {
   // MARK: For listeners
 
   /// Passes every commit that becomes visible after this call to `handler`, in order, on the feed's queue.
-  func listen(_ handler: @escaping Handler, onClose: @escaping @Sendable () -> Void) throws -> UInt64 {
+  ///
+  /// - Parameter onTrouble: Receives why commits cannot be followed, on the feed's queue; nil to leave it to the report for the
+  ///   whole database.
+  func listen(
+    _ handler: @escaping Handler, onTrouble: TroubleHandler?, onClose: @escaping @Sendable () -> Void
+  ) throws -> UInt64 {
     // Before the start is read, so that every later commit of ours comes with the details that are not in the log.
     listenerCount.add(1, ordering: .acquiringAndReleasing)
     do {
@@ -103,8 +122,9 @@ final class CommitFeed: Sendable {
         drain()
         reader.lastListener += 1
         reader.listeners[reader.lastListener] = Listener(
-          start: reader.lastSequence, handler: handler, onClose: onClose)
+          start: reader.lastSequence, handler: handler, onTrouble: onTrouble, onClose: onClose)
         sayPolling()
+        if let trouble = reader.trouble { onTrouble?(trouble) }
         return reader.lastListener
       }
     } catch {
@@ -175,11 +195,15 @@ final class CommitFeed: Sendable {
     reader.watcher = nil
     reader.wayWatcher = nil
     reader.isBetweenStores = false
+    endTrouble()
     // A long-lived read may still need them.
     if !isObserved { commits.forgetOwnCommits() }
   }
 
-  private func drain() {
+  /// - Parameter isDue: Whether it is time to try again, even if nothing has changed.
+  private func drain(isDue: Bool = false) {
+    // Opening and closing the files of a store that is refused wakes everyone who watches them, this feed included.
+    if !isDue, let refused = reader.refused, let path, refused == StoreFiles(at: path) { return }
     do {
       try followReplacement()
       guard let connection = reader.connection else { return }
@@ -194,8 +218,11 @@ final class CommitFeed: Sendable {
         commit.generation = reader.generation
         for listener in reader.listeners.values where sequence > listener.start { listener.handler(commit) }
       }
+      endTrouble()
     } catch {
-      // The next commit tries again; nothing is skipped.
+      // The next commit tries again, or the next attempt; nothing is skipped.
+      retryLater(isDue: isDue)
+      if let error = CofferError.translated(error) as? CofferError { tell(error, isDue: isDue) }
     }
   }
 
@@ -228,5 +255,44 @@ final class CommitFeed: Sendable {
     let last = try ChangeLog(connection: connection).lastPosition()
     if last.snapshot < reader.lastSequence { commits.forgetEverything() }
     return [.unknown(through: last)]
+  }
+}
+
+// MARK: - Trouble
+
+extension CommitFeed {
+  private static let shortestPause = 1.0
+  private static let longestPause = 30.0
+
+  /// Tries again after a while: a key may be there again, a lock free, or the store accepted, without a commit that says so.
+  private func retryLater(isDue: Bool) {
+    reader.refused = reader.isBetweenStores ? path.map(StoreFiles.init) : nil
+    reader.pause = isDue ? min(2 * reader.pause, Self.longestPause) : Self.shortestPause
+    reader.retry?.cancel()
+    let retry = DispatchWorkItem { [weak self] in self?.drain(isDue: true) }
+    reader.retry = retry
+    queue.asyncAfter(deadline: .now() + reader.pause, execute: retry)
+  }
+
+  private func tell(_ error: CofferError, isDue: Bool) {
+    guard error != reader.trouble else { return }
+    switch error {
+    case .busy: return
+    // By a restore at this moment, which the next attempt follows.
+    case .storeReplaced where !reader.isBetweenStores && !isDue: return
+    default: break
+    }
+    reader.trouble = error
+    for listener in reader.listeners.values { listener.onTrouble?(error) }
+    if reader.listeners.values.contains(where: { $0.onTrouble == nil }) { report(error) }
+  }
+
+  private func endTrouble() {
+    reader.refused = nil
+    reader.retry?.cancel()
+    reader.retry = nil
+    guard reader.trouble != nil else { return }
+    reader.trouble = nil
+    for listener in reader.listeners.values { listener.onTrouble?(nil) }
   }
 }

@@ -3,9 +3,12 @@ public final class CommitRegistration: Sendable {
   private let feed: CommitFeed
   private let id: UInt64
 
-  init(_ feed: CommitFeed, _ handler: @escaping CommitFeed.Handler, onClose: @escaping @Sendable () -> Void) throws {
+  init(
+    _ feed: CommitFeed, _ handler: @escaping CommitFeed.Handler, onTrouble: CommitFeed.TroubleHandler? = nil,
+    onClose: @escaping @Sendable () -> Void
+  ) throws {
     self.feed = feed
-    id = try CofferError.translating { try feed.listen(handler, onClose: onClose) }
+    id = try CofferError.translating { try feed.listen(handler, onTrouble: onTrouble, onClose: onClose) }
   }
 
   /// Ends the registration.
@@ -23,7 +26,8 @@ public final class CommitRegistration: Sendable {
 extension Database {
   /// The commits that become visible from now on, including those of other processes, in order, for `for await`.
   ///
-  /// If a consumer falls behind, commits are merged, but no changed key is missed.
+  /// If a consumer falls behind, commits are merged, but no changed key is missed. While commits cannot be followed,
+  /// ``ConnectionProxy/errors`` says why.
   ///
   /// ```swift
   /// for await commit in try database.commits(inCollection: "ui") {
@@ -56,13 +60,22 @@ extension Database {
 
   /// Calls `handler` for every commit that becomes visible from now on, including those of other processes, in order.
   ///
-  /// The handler runs on a queue of the database, one call at a time; a slow call delays the next ones.
+  /// The handler runs on a queue of the database, one call at a time; a slow call delays the next ones. While commits cannot
+  /// be followed, ``ConnectionProxy/errors`` says why.
   ///
   /// - Returns: A registration; keep it as long as the handler should be called.
   /// - Throws: `CofferError.closed`, `.inputOutput` and similar errors.
   public func onCommit(_ handler: @escaping @Sendable (Commit) -> Void) throws -> CommitRegistration {
     try checkUsable()
     return try CommitRegistration(core.feed, handler, onClose: {})
+  }
+
+  /// The same, for a listener that is notified why commits cannot be followed, once, and with nil when they can.
+  package func onCommit(
+    _ handler: @escaping @Sendable (Commit) -> Void, onTrouble: @escaping @Sendable (CofferError?) -> Void
+  ) throws -> CommitRegistration {
+    try checkUsable()
+    return try CommitRegistration(core.feed, handler, onTrouble: onTrouble, onClose: {})
   }
 }
 

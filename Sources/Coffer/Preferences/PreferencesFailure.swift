@@ -4,7 +4,7 @@ import Logging
 extension Preferences {
   /// A setting that could not be read or set.
   public struct Failure: Sendable {
-    /// The collection.
+    /// The collection; empty for an error that concerns the whole store, and in the default collection.
     public let collection: String
     /// The key; nil if the whole collection is affected.
     public let key: String?
@@ -30,6 +30,9 @@ extension DatabaseCore {
 extension ConnectionProxy {
   /// Failures of typed keys and `Preferences` to read or set values from now on that could not be thrown to a caller.
   ///
+  /// While something listens to changes, also why those by others cannot be followed at present: `CofferError.wrongKey` after
+  /// the key was locked out, `.storeReplaced`, `.damaged`. Listeners and streams stay, and continue if that ends.
+  ///
   /// It covers the whole database. Each call returns a new stream, which ends when the database is released.
   public var errors: AsyncStream<Preferences.Failure> { database.core.settingReports.failures.stream() }
 }
@@ -44,6 +47,13 @@ extension Database {
     let reason = (error as? CofferError)?.description ?? "\(type(of: error))"
     let subject = key.map { "Key \"\($0)\" in collection" } ?? "Collection"
     options.logger.error("\(subject) \"\(collection)\": \(reason)\(instead.map { " \($0) is used instead." } ?? "")")
+  }
+
+  /// Reports why commits by others cannot be followed, to the logger and all listeners.
+  func report(trouble error: CofferError) {
+    core.settingReports.failures.send(
+      Preferences.Failure(collection: "", key: nil, error: error, problem: nil, instead: nil))
+    options.logger.error("\(path): changes by others cannot be followed at present. \(error)")
   }
 
   /// Reports a skipped bad value, once.

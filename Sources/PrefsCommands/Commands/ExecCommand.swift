@@ -30,7 +30,8 @@ struct ExecCommand: ParsableCommand {
 
       With --watch, prefs keeps running and restarts CMD when its settings change, in any process: shortly after the last \
       commit CMD gets SIGTERM, and SIGKILL 10 seconds later. With --signal, CMD gets that signal instead and keeps \
-      running. While the settings cannot be read, CMD keeps those it has.
+      running. While the settings cannot be read, CMD keeps those it has, and prefs says why: the \
+      key opens the store no longer, or another store is in its place that it does not open.
 
       With --watch, CMD runs in a process group of its own, which gets all its signals. What CMD leaves running in this group \
       when it ends gets SIGTERM, and SIGKILL 10 seconds later. If prefs itself is killed, the kernel kills CMD (on Linux). As \
@@ -114,13 +115,15 @@ struct ExecCommand: ParsableCommand {
       let connection = try database.makeConnection()
       return try supervise(
         observing: { tell in
-          let registration = try database.onCommit { commit in
-            // What else a commit did may be a new default.
-            let isOfInterest =
-              !commit.actions.isEmpty
-              || collections.contains { $0.shown.contains { commit.hasChange(inCollection: $0) } }
-            if isOfInterest { tell() }
-          }
+          let registration = try database.onCommit(
+            { commit in
+              // What else a commit did may be a new default.
+              let isOfInterest =
+                !commit.actions.isEmpty
+                || collections.contains { $0.shown.contains { commit.hasChange(inCollection: $0) } }
+              if isOfInterest { tell() }
+              // The next read says why.
+            }, onTrouble: { _ in tell() })
           let applications = try connection.read { transaction in
             try collections.flatMap { try transaction.effectiveSettings(in: $0).applications }
           }
@@ -131,7 +134,11 @@ struct ExecCommand: ParsableCommand {
         },
         read: {
           session.files.forget()
-          return try variables(try session.unlocking(database) { try connection.read { try items(collections, $0) } })
+          do {
+            return try variables(try session.unlocking(database) { try connection.read { try items(collections, $0) } })
+          } catch let error as CofferError {
+            throw error.whileFollowing
+          }
         })
     }
   }

@@ -22,7 +22,8 @@ struct WatchCommand: ParsableCommand {
       when it did.
 
       --values adds the value that the key has when the line is printed; secrets and sealed values are shown only with \
-      --reveal. The command runs until a signal ends it or its output is closed.
+      --reveal. The command runs until a signal ends it or its output is closed, and ends with an error once the key it was \
+      started with opens the store no longer. While another store is in its place that it cannot open, it waits.
 
       Examples:
         prefs watch
@@ -68,7 +69,16 @@ struct WatchCommand: ParsableCommand {
         values: values
           ? ShownValues(
             session: session, database: database, connection: connection, redaction: Redaction(reveals: reveal)) : nil)
-      let registration = try database.onCommit(printer.print)
+      let options = common.ofSession
+      let registration = try database.onCommit(
+        printer.print,
+        onTrouble: { error in
+          guard let error else { return }
+          if database.mustBeReopened(after: error) { return printer.fail(error.whileFollowing) }
+          // Of a store that replaces this one, the library says what is wrong with it.
+          if case .storeReplaced = error { return }
+          options.note("changes cannot be read at present: \(error)")
+        })
       defer { registration.cancel() }
       if let since {
         try printer.replay {

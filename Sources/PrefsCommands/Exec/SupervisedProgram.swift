@@ -68,7 +68,8 @@ final class SupervisedProgram {
   private var isEnding = false
   /// Whether the whole process group got SIGTERM; a second one might cut its end short.
   private var isToldToEnd = false
-  private var isUnreadable = false
+  /// Why the settings cannot be read, as it was said; nil if they can.
+  private var problem: String?
   private var firstCommit: ContinuousClock.Instant?
   private var lookAt: ContinuousClock.Instant?
   private var killAt: ContinuousClock.Instant?
@@ -227,12 +228,12 @@ final class SupervisedProgram {
     guard status == nil || replacement != nil else { return }
     do {
       let now = try read()
-      isUnreadable = false
+      problem = nil
       take(now)
     } catch {
       lookAt = .now + Self.patience
-      if !isUnreadable { talking.note("the program keeps the settings it has: \(error)") }
-      isUnreadable = true
+      if problem != "\(error)" { talking.note("the program keeps the settings it has: \(error)") }
+      problem = "\(error)"
     }
   }
 

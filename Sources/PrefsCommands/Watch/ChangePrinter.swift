@@ -48,6 +48,12 @@ final class ChangePrinter: Sendable {
     }
   }
 
+  /// Ends printing, for this reason.
+  func fail(_ error: any Error) {
+    state.withLock { $0.failure = $0.failure ?? error }
+    end.signal()
+  }
+
   /// Prints earlier commits, while later ones wait.
   ///
   /// - Parameter read: Returns the commits, or nil if the change log no longer contains them, or never did, and the place

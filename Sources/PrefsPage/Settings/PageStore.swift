@@ -35,12 +35,18 @@ final class PageStore: Sendable {
   /// Calls `handler` with each commit, as JSON, once the list has it.
   func follow(_ handler: @escaping @Sendable (String) -> Void) throws -> CommitRegistration {
     let follower = try database.makeConnection()
-    return try database.onCommit { [weak self] commit in
-      guard let self else { return }
-      // An error is reported to the next reader.
-      try? index.withLock { index in try follower.read { try index.apply(commit, $0) } }
-      handler(text(of: commit))
-    }
+    return try database.onCommit(
+      { [weak self] commit in
+        guard let self else { return }
+        // An error is reported to the next reader.
+        try? index.withLock { index in try follower.read { try index.apply(commit, $0) } }
+        handler(text(of: commit))
+      },
+      onTrouble: { [options = session.options] error in
+        if let error { options.note("changes cannot be read at present: \(error)") }
+        // The pages read again, and show the same.
+        handler(JSONText.object([("snapshot", "null"), ("keys", "null"), ("author", "null")]))
+      })
   }
 
   /// More keys than these are not named one by one.

@@ -61,12 +61,15 @@ final class Watch {
   let child: pid_t
 
   /// Returns when it watches.
-  init(_ tool: Tool, _ options: String..., arguments: [String] = []) throws {
+  ///
+  /// - Parameter files: Further descriptors, with the paths to read from.
+  init(_ tool: Tool, _ options: String..., arguments: [String] = [], files: [Int32: String] = [:]) throws {
     let id = UUID().uuidString
     output = try LinePipe(tool.path("watch-\(id)"))
     messages = try LinePipe(tool.path("messages-\(id)"))
     child = try tool.spawn(
-      ["watch", "-v"] + options + arguments, files: [(1, output.path, O_WRONLY), (2, messages.path, O_WRONLY)])
+      ["watch", "-v"] + options + arguments,
+      files: [(1, output.path, O_WRONLY), (2, messages.path, O_WRONLY)] + files.map { ($0, $1, O_RDONLY) })
     while try #require(try messages.next()) != "prefs: watching" {}
   }
 
