@@ -40,6 +40,42 @@ import Testing
     }
   }
 
+  // MARK: - The environment
+
+  @Test(
+    "exec --watch keeps the values of an environment that is removed, says so once, and goes on when it is there again")
+  func environmentOfProgram() throws {
+    try tool.succeed("set", "w/db", "production")
+    try tool.succeed("env", "create", "w@st")
+    try tool.succeed("set", "w/db", "staging", "--env", "st")
+    let exec = try Watched(tool, printing: "DB", "--env", "st")
+    #expect(try exec.output.next() == "staging")
+    try tool.succeed("env", "remove", "w@st", "--force")
+    let message = try #require(try exec.messages.next())
+    #expect(message.contains("keeps the settings it has: there is no environment \"st\""))
+    try tool.succeed("set", "w/db", "parent")
+    try tool.succeed("env", "create", "w@st")
+    try tool.succeed("set", "w/db", "again", "--env", "st")
+    // As soon as there is the environment again, it shows what is set in its parent.
+    var line = try exec.output.next()
+    if line == "parent" { line = try exec.output.next() }
+    #expect(line == "again")
+    #expect(try exec.end() == [])
+  }
+
+  @Test("watch says that its environment was removed, and that it is there again")
+  func environmentOfWatch() throws {
+    try tool.succeed("set", "w/db", "production")
+    try tool.succeed("env", "create", "w@st")
+    let watch = try Watch(tool, "w", "--env", "st")
+    try tool.succeed("env", "remove", "w@st", "--force")
+    #expect(try watch.messages.next()?.contains("environment \"st\" of collection \"w\" was removed") == true)
+    try tool.succeed("set", "w/db", "parent")
+    try tool.succeed("env", "create", "w@st")
+    #expect(try watch.messages.next()?.contains("environment \"st\" of collection \"w\" is there again") == true)
+    #expect(try watch.end().map(Watch.numbered).contains { $0.hasSuffix("updated  w/db") })
+  }
+
   // MARK: - The store
 
   /// A key command that adds a line to a file each time.

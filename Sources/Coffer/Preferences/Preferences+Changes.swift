@@ -97,7 +97,24 @@ extension Preferences {
     let managed = overrides.source?.listen { before, now in
       if let change = preferences.preferences?.change(from: before, to: now, interest) { receive(change) }
     }
-    return [stored, managed].compactMap(\.self)
+    return [stored, managed, try reportedRemoval()].compactMap(\.self)
+  }
+
+  /// Reports that the environment is gone: a program that listens would take what its parent has for its own.
+  ///
+  /// - Returns: What keeps this registered; nil without an environment.
+  private func reportedRemoval() throws -> (any Sendable)? {
+    guard let name = environment, !isSuite else { return nil }
+    let (database, parent) = (proxy.database, parent)
+    let environment = WatchedEnvironment(try CollectionEnvironment(name, of: parent)) { [weak database] isThere in
+      guard !isThere else { return }
+      database?.report(
+        CofferError.environmentNotFound(environment: name, collection: parent), forKey: nil, inCollection: parent,
+        instead: "what is set in the collection itself")
+    }
+    return try database.onCommit { [weak database] commit in
+      if let database { environment.look(after: commit, of: database) }
+    }
   }
 
   /// Calls `body` when the value of a typed key has changed, until the returned object is released.

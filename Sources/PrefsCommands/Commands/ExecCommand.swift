@@ -30,7 +30,7 @@ struct ExecCommand: ParsableCommand {
 
       With --watch, prefs keeps running and restarts CMD when its settings change, in any process: shortly after the last \
       commit CMD gets SIGTERM, and SIGKILL 10 seconds later. With --signal, CMD gets that signal instead and keeps \
-      running. While the settings cannot be read, CMD keeps those it has, and prefs says why: the \
+      running. While the settings cannot be read, CMD keeps those it has, and prefs says why: the environment was removed, the \
       key opens the store no longer, or another store is in its place that it does not open.
 
       With --watch, CMD runs in a process group of its own, which gets all its signals. What CMD leaves running in this group \
@@ -208,6 +208,12 @@ struct ExecCommand: ParsableCommand {
     var items: [GivenItem] = []
     let declared = try DeclaredKeys(transaction)
     for collection in collections {
+      // One that is gone, while it is watched, too, must not run the program with the values of its parent.
+      if collection.parent != nil, let environment = collection.environment,
+        try !transaction.hasEnvironment(environment)
+      {
+        throw try environment.notFound(in: transaction)
+      }
       let effective = try transaction.effectiveSettings(in: collection)
       let keys = try effective.keys(declared, transaction)
       if keys.isEmpty { try KeyReference.requireItems(in: collection.name, transaction) }

@@ -70,8 +70,12 @@ struct WatchCommand: ParsableCommand {
           ? ShownValues(
             session: session, database: database, connection: connection, redaction: Redaction(reveals: reveal)) : nil)
       let options = common.ofSession
+      let environment = filter.collection.flatMap { Self.watched($0, options) }
       let registration = try database.onCommit(
-        printer.print,
+        { commit in
+          printer.print(commit)
+          environment?.look(after: commit, of: database)
+        },
         onTrouble: { error in
           guard let error else { return }
           if database.mustBeReopened(after: error) { return printer.fail(error.whileFollowing) }
@@ -87,6 +91,23 @@ struct WatchCommand: ParsableCommand {
       }
       common.detail("watching")
       throw printer.waitForEnd()
+    }
+  }
+}
+
+extension WatchCommand {
+  /// Says that the environment that is watched was removed, and that it is there again.
+  ///
+  /// Until then, other commands refuse to read it. nil for a collection.
+  private static func watched(_ collection: NamedCollection, _ options: SessionOptions) -> WatchedEnvironment? {
+    guard collection.parent != nil, let environment = collection.environment else { return nil }
+    let parent = KeyReference.describe(environment.parent)
+    let name = "environment \"\(environment.name)\" of \(parent)"
+    return WatchedEnvironment(environment) { isThere in
+      options.note(
+        isThere
+          ? "\(name) is there again."
+          : "\(name) was removed. Until there is one again, what follows are changes of \(parent) itself.")
     }
   }
 }

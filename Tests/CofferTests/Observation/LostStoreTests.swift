@@ -30,3 +30,26 @@ import Testing
     try database.close()
   }
 }
+
+@Suite("Settings in an environment that is removed while a program listens") struct LostEnvironmentTests {
+  @Test("6.10 are reported by `errors`, each time: from then on those of the collection itself show")
+  func removed() async throws {
+    let store = try TemporaryStore()
+    let database = try store.open()
+    let connection = try database.makeConnection()
+    let staging = try CollectionEnvironment("staging", of: "shop")
+    func make() throws { try connection.readWrite { _ = try $0.makeEnvironment("staging", of: "shop") } }
+    func remove() throws { try connection.readWrite { _ = try $0.removeEnvironment(staging) } }
+    try make()
+    let preferences = try Preferences(database: database, collection: "shop", environment: "staging")
+    let changes = try preferences.changes()
+    var errors = preferences.errors.makeAsyncIterator()
+    for _ in 0..<2 {
+      try remove()
+      #expect(
+        await errors.next()?.error as? CofferError == .environmentNotFound(environment: "staging", collection: "shop"))
+      try make()
+    }
+    withExtendedLifetime(changes) {}
+  }
+}
