@@ -33,18 +33,18 @@ struct RenamedSettingsTests {
         windowWidth
         milliseconds
       })
-    try old.set(900, for: width, durability: .committed)
-    try old.set(2.5, for: delay, durability: .committed)
+    try await old.set(900, for: width, durability: .committed)
+    try await old.set(2.5, for: delay, durability: .committed)
     try await a.sync()
     try await b.sync()
     #expect(new[windowWidth] == 900 && new[milliseconds] == 2500)
-    try new.set(1000, for: windowWidth, durability: .committed)
-    try new.set(3500, for: milliseconds, durability: .committed)
+    try await new.set(1000, for: windowWidth, durability: .committed)
+    try await new.set(3500, for: milliseconds, durability: .committed)
     try await b.sync()
     try await a.sync()
     #expect(old[width] == 1000 && old[delay] == 3.5)
     // Rounded for version 2, and left alone for version 1.
-    try old.set(0.0004, for: delay, durability: .committed)
+    try await old.set(0.0004, for: delay, durability: .committed)
     for _ in 0..<2 { for host in hosts { try await host.sync() } }
     #expect(new[milliseconds] == 0 && old[delay] == 0.0004)
     for host in hosts { #expect(try await host.sync() == SyncReport()) }
