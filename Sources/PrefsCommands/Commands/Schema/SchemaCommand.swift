@@ -4,7 +4,7 @@ import ArgumentParser
 struct SchemaCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "schema",
-    abstract: "Print, infer or load declarations of settings, and end former names.",
+    abstract: "Print, infer, load or contract declarations.",
     subcommands: [
       SchemaPrintCommand.self, SchemaInferCommand.self, SchemaLoadCommand.self, SchemaContractCommand.self,
     ],
