@@ -265,6 +265,33 @@ private enum Size: Int, Codable, Comparable {
     #expect(try store.open().makeConnection().read { try $0.declaredSettings() }.map(\.declaration.name) == ["rate"])
   }
 
+  @Test(
+    "in a store from before versions were recorded adds them, and keeps the former names of the version that was there")
+  func upgraded() throws {
+    try preferences().declare(Settings(version: "1") { Key("a", default: 1) })
+    try database.makeConnection().perform { session in
+      for table in ["versions", "renames", "behind"] { try session.connection.execute("DROP TABLE \(table)") }
+      try session.connection.execute("PRAGMA user_version = 12")
+    }
+    try database.close()
+    let reader = try Database.open(at: store.path, key: store.key, options: .init(isReadOnly: true))
+    let (declared, versions) = try reader.makeConnection().read { transaction in
+      (try transaction.declaredSettings().count, try transaction.programVersions().count)
+    }
+    #expect(declared == 1 && versions == 0)
+    try reader.close()
+    let database = try store.open()
+    try Preferences(database: database, collection: "shop").declare(
+      Settings(version: "2") { Key("b", default: 1, formerly: .named("a")) })
+    let (names, renames) = try database.makeConnection().read { transaction in
+      (try transaction.programVersions().map(\.name), try transaction.renames().map(\.former.description))
+    }
+    #expect(names == ["shop 1", "shop 2"])
+    #expect(renames == ["shop/a"])
+    #expect(
+      try database.makeConnection().perform { try Schema.version($0.connection) } == Schema.versionWithDeclarations)
+  }
+
   @Test("in two ways is refused, within a program and between two, and both are named")
   func conflicts() throws {
     let twice = Settings {
