@@ -93,7 +93,7 @@ import Testing
     let (link, other) = (store.folder + "/current", store.folder + "/other")
     try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: store.folder)
     let path = link + "/settings.coffer"
-    let database = try Database.open(at: path, key: store.key)
+    let database = try await Database.open(at: path, key: store.key)
     let connection = try database.makeConnection()
     func set(_ text: String) throws { try connection.readWrite { try $0.setObject(text, forKey: "k") } }
     func read() throws -> String? { try connection.read { try $0.object(forKey: "k", as: String.self) } }
@@ -125,7 +125,7 @@ import Testing
       #expect(commit.scope == .keys && commit.changedKeys() == ["k"])
       #expect(await events.next()?.changes.map(\.key) == ["k"])
     }
-    try database.close()
+    try await database.close()
   }
 
   @Test("by a backup locks the vault")
