@@ -232,7 +232,7 @@ import Testing
     try fixture.rollBack()
     #expect(try proxy.object(forKey: "n") == 3)
     #expect(await events.next()?.scope == .everything)
-    try proxy.setObject(6, forKey: "n", durability: .committed)
+    try await proxy.setObject(6, forKey: "n", durability: .committed)
     #expect(try proxy.object(forKey: "n") == 6)
     #expect(try await fixture.database.makeConnection().read { try $0.object(forKey: "n") } == 6)
   }

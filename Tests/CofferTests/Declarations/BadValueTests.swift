@@ -86,8 +86,8 @@ extension Keys {
     let store = try TemporaryStore()
     let database = try store.open()
     let preferences = try Preferences(database: database, collection: "pins")
-    try database.vault.create(key: store.key)
-    try database.seal(collection: "pins")
+    try await database.vault.create(key: store.key)
+    try await database.seal(collection: "pins")
     let errors = preferences.errors
     try preferences.set(987_654, forKey: "rate")
     #expect(preferences[.rate] == 12)
@@ -313,7 +313,7 @@ private struct Quoting: Codable {
     preferences[.price] = 1
     try acme.performBatch { try $0.set(81, for: .price) }
     #expect(await values.next() == 81)
-    try acme.update(.price) { $0 + 1 }
+    try await acme.update(.price) { $0 + 1 }
     #expect(acme[.price] == 82)
     try acme.reset(.price)
     #expect(acme[.price] == 100)

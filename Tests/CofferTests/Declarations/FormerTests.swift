@@ -154,11 +154,11 @@ import Testing
       return preferences
     }
     let first = try start(old)
-    try first.set(900, for: width, durability: .committed)
+    try await first.set(900, for: width, durability: .committed)
     let second = try start(new)
     #expect(second[renamed] == 900 && first[width] == 900)
     // The old one, still open, may set what the new one does not allow.
-    try first.set(3000, for: width, durability: .committed)
+    try await first.set(3000, for: width, durability: .committed)
     #expect(try start(old)[width] == 3000 && second[renamed] == 900)
     // The declarations in force are the newer ones, with the former name.
     let third = try start(new)
@@ -171,14 +171,14 @@ import Testing
     try third.flushAndWait()
     #expect(first.object(forKey: "width") == nil)
     // A value that the new name does not allow stays where it is, and is reported.
-    try first.set(3000, for: width, durability: .committed)
+    try await first.set(3000, for: width, durability: .committed)
     let fourth = try Preferences(database: store.open(), collection: "shop")
     var errors = fourth.errors.makeAsyncIterator()
     try fourth.declare(new)
     #expect(await errors.next()?.problem?.key == "width")
     #expect(fourth[renamed] == 800 && fourth.integer(forKey: "width") == 3000)
     #expect(throws: CofferError.self) { try fourth.declare(new, strict: true) }
-    try first.set(1000, for: width, durability: .committed)
+    try await first.set(1000, for: width, durability: .committed)
     #expect(fourth[renamed] == 1000)
   }
 }

@@ -13,9 +13,9 @@ import Testing
     let first = try store.open()
     try first.addSlot(.keyFile(keyFile), label: "file")
     try await first.backup(to: backup, key: .keyFile(otherFile))
-    try first.close()
+    try await first.close()
 
-    let database = try Database.open(at: store.path, key: .keyFile(keyFile), options: .quiet)
+    let database = try await Database.open(at: store.path, key: .keyFile(keyFile), options: .quiet)
     let proxy = try ConnectionProxy(database: database)
     var errors = proxy.errors.makeAsyncIterator()
     var commits = try database.commits().makeAsyncIterator()
@@ -27,7 +27,7 @@ import Testing
     // It was reported once.
     database.report(CofferError.busy, forKey: nil, inCollection: "")
     #expect(await errors.next()?.error as? CofferError == .busy)
-    try database.close()
+    try await database.close()
   }
 }
 

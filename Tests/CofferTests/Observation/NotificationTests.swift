@@ -166,7 +166,7 @@ final class Heard: Sendable {
     #expect(await key.next()?.changedKeys(inCollection: "c") == ["a.1"])
     #expect(await prefix.next()?.changedKeys(inCollection: "c") == ["a.2"])
     #expect(await prefix.next()?.changedKeys(inCollection: "c") == ["a.1"])
-    try database.close()
+    try await database.close()
     #expect(await key.next() == nil)
   }
 

@@ -308,7 +308,7 @@ import Testing
     try preferences.register(defaults: ["k": true])
     try preferences.set(false, forKey: "k")
     let errors = preferences.errors
-    try preferences.close()
+    try await preferences.close()
     #expect(preferences.bool(forKey: "k"))
     #expect(throws: CofferError.closed) { try preferences.set(1, forKey: "k") }
     #expect(throws: CofferError.closed) { try preferences.removeObject(forKey: "k") }

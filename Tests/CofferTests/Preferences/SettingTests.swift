@@ -218,7 +218,7 @@ private struct Weak {
   func closed() async throws {
     #expect(!preferences.proxy.state.listeners.areThere)
     let errors = preferences.errors
-    try preferences.close()
+    try await preferences.close()
     #expect(model.size.value == 12)
     for await failure in errors {
       #expect(failure.key == "size")

@@ -370,10 +370,10 @@ import Testing
     let seen: String? = try await connection.readWrite { try $0.object(forKey: "k") }
     #expect(seen == "4")
     try proxy.setObject("5", forKey: "k")
-    try proxy.setObject("5", forKey: "other", durability: .committed)
+    try await proxy.setObject("5", forKey: "other", durability: .committed)
     #expect(try committedRow() == ["5", "-"])
     try proxy.setObject("6", forKey: "k")
-    try proxy.close()
+    try await proxy.close()
     #expect(try committedRow() == ["6", "-"])
   }
 

@@ -138,7 +138,7 @@ import Testing
     #expect(await changes.next()?.scope == .collections(["b"]))
     var none = try proxy.changes(inCollections: []).makeAsyncIterator()
     try proxy.setObject(2, forKey: "k", inCollection: "a")
-    try proxy.close()
+    try await proxy.close()
     #expect(await none.next() == nil)
   }
 }

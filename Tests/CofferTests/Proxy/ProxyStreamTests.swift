@@ -46,14 +46,14 @@ import Testing
     try proxy.flushAndWait()
     try proxy.setObject(2, forKey: "k")
     #expect(try await next(&changes) == ["own updated /k 1>2"])
-    try proxy.replaceObject(3, forKey: "k", durability: .synced)
+    try await proxy.replaceObject(3, forKey: "k", durability: .synced)
     #expect(try await next(&changes) == ["own updated /k 2>3"])
     try proxy.removeObject(forKey: "k")
     #expect(try await next(&changes) == ["own removed /k 3>-"])
     try proxy.flushAndWait()
-    try proxy.update("k", as: Int.self) { _ in 7 }
+    try await proxy.update("k", as: Int.self) { _ in 7 }
     #expect(try await next(&changes) == ["own inserted /k ->7"])
-    #expect(try proxy.compareAndSet("k", expected: 7, new: 8))
+    #expect(try await proxy.compareAndSet("k", expected: 7, new: 8))
     #expect(try await next(&changes) == ["own updated /k 7>8"])
     try proxy.removeAllObjects(inCollection: "")
     #expect(try await next(&changes) == ["own whole "])
@@ -74,19 +74,19 @@ import Testing
   func earlierChanges() async throws {
     let reading = try ConnectionProxy(database: fixture.database)
     _ = try reading.hasObject(forKey: "k")
-    try proxy.setObject(1, forKey: "own", durability: .committed)
+    try await proxy.setObject(1, forKey: "own", durability: .committed)
     try await fixture.other.readWrite { try $0.setObject(2, forKey: "earlier") }
     for proxy in [proxy, reading] {
       var changes = try proxy.changes().makeAsyncIterator()
       try proxy.setObject(3, forKey: "later")
       #expect(try await next(&changes) == ["own inserted /later ->3"])
-      try proxy.removeObject(forKey: "later", durability: .committed)
+      try await proxy.removeObject(forKey: "later", durability: .committed)
     }
   }
 
   @Test("4.13, 4.11 announces nothing if nothing changes")
   func noChanges() async throws {
-    try proxy.setObject(1, forKey: "k", durability: .committed)
+    try await proxy.setObject(1, forKey: "k", durability: .committed)
     var changes = try proxy.changes().makeAsyncIterator()
     try proxy.setObject(1, forKey: "k")
     #expect(proxy.pendingChangeCount == 0)
@@ -99,7 +99,7 @@ import Testing
 
   @Test("4.13 announces the commits of other connections and processes by key")
   func foreignChanges() async throws {
-    try proxy.setObject(1, forKey: "k", durability: .committed)
+    try await proxy.setObject(1, forKey: "k", durability: .committed)
     var changes = try proxy.changes(inCollection: "").makeAsyncIterator()
     try fixture.other.readWriteNow { transaction in
       try transaction.setObject(2, forKey: "k")
@@ -139,7 +139,7 @@ import Testing
   @Test("4.13 announces the values that a reset brings back")
   func resets() async throws {
     let proxy = try ConnectionProxy(database: fixture.database, flushPolicy: .manually)
-    try proxy.setObject(1, forKey: "a", durability: .committed)
+    try await proxy.setObject(1, forKey: "a", durability: .committed)
     var changes = try proxy.changes().makeAsyncIterator()
     try proxy.setObject(2, forKey: "a")
     #expect(try await next(&changes) == ["own updated /a 1>2"])
@@ -204,7 +204,7 @@ import Testing
     let proxy = try ConnectionProxy(database: store.open())
     let changes = try proxy.changes()
     for number in 0..<300 { try proxy.setObject(number, forKey: "\(number % 150)") }
-    try proxy.close()
+    try await proxy.close()
     var keys = Set<String>()
     for await event in changes { keys.formUnion(event.changes.map(\.key)) }
     #expect(keys.count == 150)

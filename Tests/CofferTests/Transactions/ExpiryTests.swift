@@ -183,7 +183,7 @@ import Testing
     let listener = try ConnectionProxy(database: other)
     let changes = try listener.changes()
     let commits = try other.commits()
-    try proxy.setObject(1, forKey: "k", expires: expiry, durability: .committed)
+    try await proxy.setObject(1, forKey: "k", expires: expiry, durability: .committed)
     database.core.clock.stop(at: 2500)
     other.core.clock.stop(at: 2500)
     for core in [database.core, other.core] { core.expiries.check() }
@@ -201,7 +201,7 @@ import Testing
     #expect(expiries == 1)
     #expect(try rows().isEmpty)
     #expect(try self.commits().filter { $0.hasExpired(key: "k") }.count == 1)
-    try other.close()
+    try await other.close()
   }
 
   @Test("set with a past time are gone immediately, and removed by the next write")

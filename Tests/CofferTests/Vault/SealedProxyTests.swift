@@ -120,7 +120,7 @@ extension Keys {
     #expect(proxy.pendingChangeCount == 0)
     var changes = try proxy.changes(inCollection: "tokens").makeAsyncIterator()
     try proxy.setObject("s3cret", forKey: "k", inCollection: "tokens", withMetadata: 1)
-    try proxy.update("k", inCollection: "tokens", as: String.self) { $0 }
+    try await proxy.update("k", inCollection: "tokens", as: String.self) { $0 }
     // Not in memory: decided by the flush.
     let other = try ConnectionProxy(database: fixture.database)
     try other.setObject("s3cret", forKey: "k", inCollection: "tokens", withMetadata: 1)
@@ -185,7 +185,7 @@ extension Keys {
     #expect(throws: locked) { try proxy.set(Secret("other"), for: .token) }
     #expect(throws: locked) { try preferences.throwing.string(forKey: "k") }
     #expect(throws: locked) { try preferences.exportPropertyList() }
-    try vault.unlock(fixture.vaultKey)
+    try await vault.unlock(fixture.vaultKey)
     #expect(proxy[.token] == Secret("s3cret"))
     #expect(preferences.object(forKey: "k", as: Secret.self) == Secret("s3cret"))
   }
