@@ -32,6 +32,13 @@ private final class LockHolder: Sendable {
   func letGo() { end.signal() }
 }
 
+/// How many calls have begun.
+private final class Count: Sendable {
+  private let number = Atomic(0)
+  var value: Int { number.load(ordering: .relaxed) }
+  func increase() { number.add(1, ordering: .relaxed) }
+}
+
 @Suite("Asynchronous forms") struct AsyncFormTests {
   private let preferences: Preferences
 
@@ -65,19 +72,19 @@ private final class LockHolder: Sendable {
 
   @Test("of rare calls run on threads of their own")
   func rareCalls() async throws {
-    let begun = Atomic(0)
+    let begun = Count()
     let end = DispatchSemaphore(value: 0)
     let count = Self.taskCount
     try await withThrowingTaskGroup(of: Void.self) { group in
       for _ in 0..<count {
         group.addTask {
           try await withoutBlocking {
-            begun.add(1, ordering: .relaxed)
+            begun.increase()
             end.wait()
           }
         }
       }
-      while begun.load(ordering: .relaxed) < count { await Task.yield() }
+      while begun.value < count { await Task.yield() }
       for _ in 0..<count { end.signal() }
       try await group.waitForAll()
     }
