@@ -22,12 +22,14 @@ import Testing
     let messages: LinePipe
     let child: pid_t
 
-    init(_ tool: Tool, printing name: String, _ options: String..., files: [Int32: String] = [:]) throws {
+    init(
+      _ tool: Tool, printing name: String, _ options: String..., environment: [String: String] = [:]
+    ) throws {
       (output, messages) = (try LinePipe(tool.path("out")), try LinePipe(tool.path("messages")))
       child = try tool.spawn(
         ["exec", "--watch", "-c", "w"] + options + ["--", "sh", "-c", "echo $\(name); while :; do sleep 0.05; done"],
-        files: [(0, "/dev/null", O_RDONLY), (1, output.path, O_WRONLY), (2, messages.path, O_WRONLY)]
-          + files.map { ($0, $1, O_RDONLY) })
+        files: [(0, "/dev/null", O_RDONLY), (1, output.path, O_WRONLY), (2, messages.path, O_WRONLY)],
+        environment: environment)
     }
 
     /// Ends it, and gives the messages that were not read yet.
@@ -78,11 +80,11 @@ import Testing
 
   // MARK: - The store
 
-  /// A key command that adds a line to a file each time.
-  private func countedKey() throws -> (command: String, count: () throws -> Int) {
+  /// An environment with a key command that adds a line to a file each time.
+  private func countedKey() throws -> (environment: [String: String], count: () throws -> Int) {
     let calls = tool.path("calls")
     return (
-      "echo >> '\(calls)'; cat '\(tool.keyFile)'",
+      ["PREFS_KEY_COMMAND": "echo >> '\(calls)'; cat '\(tool.keyFile)'"],
       { [tool] in try tool.contents(calls).count { $0 == UInt8(ascii: "\n") } }
     )
   }
@@ -108,7 +110,7 @@ import Testing
   func unopenable() throws {
     try tool.succeed("set", "w/v", "one")
     let key = try countedKey()
-    let watch = try Watch(tool, "--values", "--key-command", key.command)
+    let watch = try Watch(tool, "--values", environment: key.environment)
     let other = try replaceUnderAnotherKey()
     let message = try #require(try watch.messages.next())
     #expect(message.contains("the new one cannot be opened: Wrong key"))
@@ -128,7 +130,7 @@ import Testing
   func unopenableForProgram() throws {
     try tool.succeed("set", "w/v", "one")
     let key = try countedKey()
-    let exec = try Watched(tool, printing: "V", "--key-command", key.command)
+    let exec = try Watched(tool, printing: "V", environment: key.environment)
     #expect(try exec.output.next() == "one")
     let other = try replaceUnderAnotherKey()
     func isRefusal(_ message: String) -> Bool { message.contains("the new one cannot be opened: Wrong key") }

@@ -63,13 +63,17 @@ final class Watch {
   /// Returns when it watches.
   ///
   /// - Parameter files: Further descriptors, with the paths to read from.
-  init(_ tool: Tool, _ options: String..., arguments: [String] = [], files: [Int32: String] = [:]) throws {
+  init(
+    _ tool: Tool, _ options: String..., arguments: [String] = [], files: [Int32: String] = [:],
+    environment: [String: String] = [:]
+  ) throws {
     let id = UUID().uuidString
     output = try LinePipe(tool.path("watch-\(id)"))
     messages = try LinePipe(tool.path("messages-\(id)"))
     child = try tool.spawn(
       ["watch", "-v"] + options + arguments,
-      files: [(1, output.path, O_WRONLY), (2, messages.path, O_WRONLY)] + files.map { ($0, $1, O_RDONLY) })
+      files: [(1, output.path, O_WRONLY), (2, messages.path, O_WRONLY)] + files.map { ($0, $1, O_RDONLY) },
+      environment: environment)
     while try #require(try messages.next()) != "prefs: watching" {}
   }
 
