@@ -152,24 +152,39 @@ public struct LogStatus: Sendable, Equatable {
   /// Whether everything committed can be recovered.
   public var isWhole: Bool { lostFrameCount == 0 && !isHeaderDamaged }
 
-  /// - Parameter connection: One of the open store, which shows how many frames are committed. When all of them are
-  ///   present and only the very last frame is torn, it belongs to a transaction that failed on a full disk, and nothing is
-  ///   lost.
+  /// How often to look again at a log that another process may be writing.
+  private static let lookCount = 10
+
+  /// - Parameter connection: One of the open store, which shows how many frames are committed.
   init(of store: Store, connection: SQLiteConnection? = nil) throws {
-    var scan = try LogScan(of: store)
-    /// The frames that the shared memory hides; those of a generation that was checkpointed do not count.
-    func hidden() -> Int {
-      guard let connection, connection.generationSalts == scan.salts else { return 0 }
-      return max(0, scan.committedFrameCount - (connection.committedFrameCount ?? .max))
-    }
+    var seen = try LogStatus(lookingAt: store, connection)
     // Another process may be writing frames right now, or be about to publish them.
-    for _ in 0..<2 where scan.lostFrameCount > 0 || scan.isHeaderDamaged || hidden() > 0 {
-      scan = try LogScan(of: store)
+    for _ in 0..<Self.lookCount where !seen.problems.isEmpty {
+      if let quiet = try connection?.withoutWriters({ try LogStatus(lookingAt: store, connection) }) {
+        self = quiet
+        return
+      }
+      // A writer looks for hidden frames before it writes: those beyond the index are its own.
+      let next = try LogStatus(lookingAt: store, connection, isBeingWritten: true)
+      // Whatever it writes meanwhile, what is lost stays so.
+      if next == seen { break }
+      seen = next
     }
+    self = seen
+  }
+
+  /// Looks once.
+  ///
+  /// When all committed frames are present and only the very last frame is torn, it belongs to a transaction that failed on a
+  /// full disk, and nothing is lost.
+  private init(lookingAt store: Store, _ connection: SQLiteConnection?, isBeingWritten: Bool = false) throws {
+    let scan = try LogScan(of: store)
+    let committed = connection?.committedFrameCount
     byteCount = scan.byteCount
     frameCount = scan.committedFrameCount
-    hiddenFrameCount = hidden()
-    let committed = connection?.committedFrameCount
+    // Frames of a generation that was checkpointed do not count.
+    let isHiding = !isBeingWritten && connection?.generationSalts == scan.salts
+    hiddenFrameCount = isHiding ? max(0, scan.committedFrameCount - (committed ?? .max)) : 0
     let isTornEnd = scan.firstDamagedFrame == scan.committedFrameCount + scan.lostFrameCount
     let isUnsynced = !scan.lostSyncedFrames && committed ?? 0 <= scan.committedFrameCount
     lostFrameCount = isUnsynced || isTornEnd && committed == scan.committedFrameCount ? 0 : scan.lostFrameCount

@@ -89,6 +89,11 @@ extension SQLiteConnection {
   /// nil for a store in memory.
   package var store: Store? { context?.store }
 
+  /// Runs `body` while no connection writes; nil if one does, or this process may not lock the shared memory.
+  package func withoutWriters<Result>(_ body: () throws -> Result) rethrows -> Result? {
+    try databaseFile?.withoutWriters(body)
+  }
+
   /// nil for a store in memory.
   var databaseFile: DatabaseFile? { OpenFile.database(file) }
 

@@ -225,10 +225,21 @@ final class DatabaseFile {
   ///
   /// The caller holds the write lock, and makes no checkpoint itself.
   func withoutCheckpoints<Result>(_ body: () throws -> Result) rethrows -> Result? {
+    try holding(IndexLock.checkpoint, body)
+  }
+
+  /// Blocks other writers while `body` runs; nil while there is one.
+  ///
+  /// Nothing is prepared for writing: an index that someone has changed stays as it is.
+  func withoutWriters<Result>(_ body: () throws -> Result) rethrows -> Result? {
+    index == nil ? nil : try holding(IndexLock.write, body)
+  }
+
+  private func holding<Result>(_ lock: Int32, _ body: () throws -> Result) rethrows -> Result? {
     guard let xShmLock = real.methods.xShmLock,
-      xShmLock(real.file, IndexLock.checkpoint, 1, SQLITE_SHM_LOCK | SQLITE_SHM_EXCLUSIVE) == SQLITE_OK
+      xShmLock(real.file, lock, 1, SQLITE_SHM_LOCK | SQLITE_SHM_EXCLUSIVE) == SQLITE_OK
     else { return nil }
-    defer { _ = xShmLock(real.file, IndexLock.checkpoint, 1, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE) }
+    defer { _ = xShmLock(real.file, lock, 1, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE) }
     return try body()
   }
 
