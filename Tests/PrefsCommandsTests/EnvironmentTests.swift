@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @Suite("Environments in the shell") struct EnvironmentTests {
@@ -38,6 +39,21 @@ import Testing
     #expect(try tool.run("env", "remove", "web@staging").code == 3)
     #expect(try tool.succeed("env", "list", "--plain") == "")
     #expect(try tool.succeed("get", "web/port") == "80\n")
+  }
+
+  @Test("env list names an environment that cannot be read, and lists the others")
+  func unreadable() throws {
+    let bench = try CraftingBench(in: tool.path("crafted"))
+    // As if a program with the store's key had planted it: its parent is sealed, and it is not.
+    try bench.execute("INSERT INTO collections (name, flags) VALUES ('tokens@bad', 0), ('c@new', 64)")
+    let store = ["-d", bench.path, "--key-file", bench.keyFile]
+    for (form, text) in [("--plain", "c@dev\t1\n"), ("-0", "c@dev\t1\0")] {
+      let run = try tool.run(["env", "list", form] + store, input: "".utf8)
+      #expect(run.text == text && [7, 12].contains(run.code), "\(run)")
+      #expect(run.message.contains("tokens@bad") && run.message.contains("c@new"), "\(run.message)")
+    }
+    let one = try tool.run(["env", "list", "tokens", "--plain"] + store, input: "".utf8)
+    #expect(one.code == 7 && one.text == "" && !one.message.contains("c@new"), "\(one)")
   }
 
   @Test("An empty or emptied environment exists; a misspelt one is an error everywhere")

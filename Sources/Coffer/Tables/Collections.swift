@@ -77,6 +77,15 @@ package struct Collections {
     return all
   }
 
+  /// The names of all but removed environments, in order, including unreadable collections.
+  func presentNames() throws -> [String] {
+    var names: [String] = []
+    try connection.statement("SELECT name FROM collections WHERE flags & 4 = 0 ORDER BY name").query {
+      names.append($0.text(0))
+    }
+    return names
+  }
+
   /// The names by ID, including unreadable collections.
   func names() throws -> [Int64: String] {
     var names: [Int64: String] = [:]

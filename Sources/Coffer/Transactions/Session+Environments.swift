@@ -1,11 +1,9 @@
 import CofferStorage
 
 extension Session {
-  /// All existing environments, in the order of their collections.
+  /// All existing environments, in the order of their collections; one that cannot be read is found when it is used.
   func environments() throws -> [CollectionEnvironment] {
-    try reading {
-      try collections.all().compactMap { $1.isRemoved ? nil : CollectionEnvironment(collection: $0) }
-    }
+    try reading { try collections.presentNames().compactMap(CollectionEnvironment.init(collection:)) }
   }
 
   func makeEnvironment(_ environment: CollectionEnvironment) throws -> Bool {
@@ -52,7 +50,7 @@ extension Session {
 extension Reading where Self: ~Copyable {
   // MARK: Environments
 
-  /// The environments of all collections, including empty ones, in the order of their names' UTF-8 bytes.
+  /// The environments of all collections, including empty and unreadable ones, in the order of their names' UTF-8 bytes.
   package borrowing func environments() throws -> [CollectionEnvironment] {
     try session.environments()
   }

@@ -7,7 +7,8 @@ struct EnvListCommand: ParsableCommand {
     commandName: "list",
     abstract: "List the environments.",
     discussion: """
-      Prints one environment per line, with the number of keys set in it.
+      Prints one environment per line, with the number of keys set in it. One that cannot be read is named in an error after the \
+      others.
 
       Examples:
         prefs env list
@@ -23,10 +24,19 @@ struct EnvListCommand: ParsableCommand {
 
   mutating func run() throws {
     let collection = name.map(CommandArguments.value) ?? common.namedCollection
+    var problems: [(environment: CollectionEnvironment, error: CofferError)] = []
     let found = try CommandSession(common).read { transaction in
-      try transaction.environments()
-        .filter { environment in collection.map { $0.utf8.elementsEqual(environment.parent.utf8) } ?? true }
-        .map { ($0, count: try transaction.numberOfKeys(inCollection: $0.collection)) }
+      var found: [(CollectionEnvironment, count: Int)] = []
+      problems = []
+      for environment in try transaction.environments()
+      where collection.map({ $0.utf8.elementsEqual(environment.parent.utf8) }) ?? true {
+        do {
+          found.append((environment, try transaction.numberOfKeys(inCollection: environment.collection)))
+        } catch let error as CofferError where [.integrity, .newerFormat].contains(error.exitStatus) {
+          problems.append((environment, error))
+        }
+      }
+      return found
     }
     var output = StandardOutput(pager: form.pager)
     switch form.choice {
@@ -54,5 +64,10 @@ struct EnvListCommand: ParsableCommand {
       for line in table.lines() { output.write(line) }
     }
     try output.finish()
+    let sentences = problems.map { environment, error in
+      "the environment \(DisplayText.escapingControls(environment.collection)) cannot be read: \(error)"
+    }
+    guard let first = problems.first else { return }
+    throw Failure(first.error.exitStatus, sentences[0], details: Array(sentences.dropFirst()))
   }
 }
