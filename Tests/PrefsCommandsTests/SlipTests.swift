@@ -1,4 +1,6 @@
+import Coffer
 import Foundation
+import TestSupport
 import Testing
 
 #if canImport(Darwin)
@@ -32,6 +34,33 @@ import Testing
       #expect(try tool.run(command + ["-q"], input: []).message.isEmpty || command[0] == "env")
     }
     #expect(try message("history", "--keep", "shop") == "")
+  }
+
+  @Test("An empty key, as an empty variable leaves it, is not set; one that is there can be listed, read and removed")
+  func emptyKey() throws {
+    for arguments in [
+      ["set", "w/", "v"], ["set", "-c", "w", "", "v"], ["set", "w/", "--secret", "-"], ["set", "", "v"],
+      ["append", "w/", "v"], ["increment", "w/"], ["rename", "shop/port", "shop/"],
+    ] {
+      let run = try tool.run(arguments, input: "v".utf8)
+      #expect(run.code == 2 && run.message.contains("the key is empty"), "\(arguments) \(run)")
+    }
+    #expect(try tool.run("list", "w").code == 3)
+    let bench = try CraftingBench(in: tool.path("other"))
+    let database = try bench.open()
+    try database.makeConnection().readWrite { transaction in
+      try transaction.setObject("v", forKey: "", inCollection: "w")
+      try transaction.setObject("v", forKey: "k", inCollection: "w")
+    }
+    try database.close()
+    func run(_ arguments: String...) throws -> String {
+      try tool.run(arguments + ["-d", bench.path, "--key-file", bench.keyFile], input: []).text
+    }
+    #expect(try run("list", "w") == "\"\"\nk\n")
+    #expect(try run("list", "w", "--plain") == "\nk\n")
+    #expect(try run("get", "w/") == "v\n")
+    _ = try run("rename", "w/", "w/named")
+    #expect(try run("list", "w") == "k\nnamed\n")
   }
 
   @Test("A key that was removed, and is locked, keeps its locked value, which unset and rename say")

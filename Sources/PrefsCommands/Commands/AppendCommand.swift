@@ -48,7 +48,7 @@ struct AppendCommand: ParsableCommand {
   }
 
   mutating func run() throws {
-    let reference = try common.reference(key)
+    let reference = try common.referenceToSet(key)
     let session = try CommandSession(
       common, in: [reference.place], isWriting: true, force: declared.force, undeclared: declared.undeclared)
     let texts = try self.texts()

@@ -36,7 +36,7 @@ struct IncrementCommand: ParsableCommand {
   }
 
   mutating func run() throws {
-    let reference = try common.reference(key)
+    let reference = try common.referenceToSet(key)
     let session = try CommandSession(
       common, in: [reference.place], isWriting: true, force: declared.force, undeclared: declared.undeclared)
     let step = try readStep()

@@ -132,6 +132,9 @@ struct ListRequest: Request {
 
   // MARK: - Forms
 
+  /// The key for people; the empty one would be an empty line.
+  private func name(_ entry: Entry) -> String { entry.key.isEmpty ? "\"\"" : DisplayText.escapingControls(entry.key) }
+
   private func plainFields(_ entry: Entry) -> [String] {
     var fields = [entry.key]
     if long { fields += longFields(entry) }
@@ -141,7 +144,7 @@ struct ListRequest: Request {
   }
 
   private func textLines(_ entries: [Entry]) -> [String] {
-    guard long || values || all else { return entries.map { DisplayText.escapingControls($0.key) + "\n" } }
+    guard long || values || all else { return entries.map { name($0) + "\n" } }
     guard !entries.isEmpty else { return [] }
     var table = Table()
     let marks = entries.contains { !mark($0).isEmpty }
@@ -152,7 +155,7 @@ struct ListRequest: Request {
         ["KEY", "TYPE", "BYTES", "VERSION", "CHANGED"] + (marks ? ["ORIGIN"] : []) + (values ? ["VALUE"] : []))
     }
     for entry in entries {
-      var row = [DisplayText.escapingControls(entry.key)]
+      var row = [name(entry)]
       if long { row += longFields(entry) }
       let mark = mark(entry)
       if marks, !mark.isEmpty || entry.value != nil { row.append(mark) }

@@ -36,7 +36,7 @@ struct RenameCommand: ParsableCommand {
 
   mutating func run() throws {
     let from = try common.reference(old)
-    let to = try common.reference(new)
+    let to = try common.referenceToSet(new)
     let session = try CommandSession(
       common, in: [from.place, to.place], isWriting: true, force: force, undeclared: names.undeclared)
     let notes: [String] = try session.write { transaction in

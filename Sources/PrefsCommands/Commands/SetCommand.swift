@@ -12,6 +12,8 @@ struct SetCommand: ParsableCommand {
       type, is refused with exit code 8, as is a key that is not declared, in a collection with declared settings, unless it is \
       there already, or --undeclared is given.
 
+      The key must not be empty: COLLECTION/ is what an empty variable of a shell leaves.
+
       With --expires-in or --expires-at, the key is gone from that time on, for every program at once. Setting a key again \
       without them, or without --due, clears its expiry or due date; append, increment, edit and import keep them.
 
@@ -121,7 +123,7 @@ struct SetCommand: ParsableCommand {
   }
 
   func request() throws -> SetRequest {
-    let reference = try common.reference(key)
+    let reference = try common.referenceToSet(key)
     return SetRequest(
       reference: reference, value: value.map(CommandArguments.value),
       type: type ?? shortType?.type, base64: base64, hex: hex, valueFile: valueFile, stripNewline: stripNewline,

@@ -194,6 +194,8 @@ extension SetRequest {
       return nil
     }
     let reference = KeyReference(line.words[0], collection: line.collection)
+    // Refused with an error by the parser's way.
+    if reference.key.isEmpty { return nil }
     var options = line.options
     options.environments = [reference.place.environment].compactMap(\.self)
     self.init(

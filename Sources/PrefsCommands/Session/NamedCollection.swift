@@ -64,6 +64,15 @@ extension CommonOptions {
     return KeyReference(reference.key, in: try inEnvironment(reference.collection))
   }
 
+  /// The entry that an argument names for a command that sets its value.
+  ///
+  /// - Throws: ``Failure`` with the status `usage` for an empty key, which an empty variable of a shell leaves.
+  func referenceToSet(_ argument: String) throws -> KeyReference {
+    let reference = try reference(argument)
+    guard reference.key.isEmpty else { return reference }
+    throw Failure(.usage, "the key is empty; nothing was changed. Name one, as COLLECTION/KEY.")
+  }
+
   /// What a session needs of them, for use of these collections.
   func ofSession(
     in collections: [NamedCollection], isWriting: Bool = false, force: Bool = false, undeclared: Bool = false
