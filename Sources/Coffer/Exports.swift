@@ -2,6 +2,7 @@ import CofferCrypto
 import CofferStorage
 
 /// Lists folders, for the tool and fleets.
+package typealias AbandonedFiles = CofferStorage.AbandonedFiles
 package typealias FolderNames = CofferStorage.FolderNames
 
 /// The library's own child processes, for the tool.

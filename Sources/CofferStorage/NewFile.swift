@@ -68,6 +68,14 @@ final class NewFile {
     return isTag ? Array(name[1..<(tag.startIndex - 1)]) : nil
   }
 
+  /// The same as paths.
+  static func finalPath(ofTemporary path: String) -> String? {
+    let folder = FilePath.folder(above: path)
+    return finalName(ofTemporary: Array(FilePath.lastComponent(of: path).utf8)).map {
+      (folder == "/" ? folder : folder + "/") + String(decoding: $0, as: UTF8.self)
+    }
+  }
+
   func write(_ bytes: UnsafeRawBufferPointer) throws {
     var written = 0
     while written < bytes.count {

@@ -390,6 +390,7 @@ extension Store {
     guard access(path, F_OK) != 0 else { throw StorageError.exists(path: path) }
 
     let owner = try FileOwner(ofNewFileAt: path, sharedGroup: group)
+    StoreCopies.removeAbandoned(besides: path, owner)
     let file = try NewFile(besides: path, owner: owner, observer: vfs.fileCallObserver)
     try new.bytes.withUnsafeBytes { try file.write($0) }
     do {

@@ -23,6 +23,28 @@ import Testing
     #expect(try tool.succeed("get", "a/b", "-d", other, "--key-file", key) == "later\n")
   }
 
+  @Test("A backup and an export remove what killed ones left an hour after the last write; backup names the rest")
+  func leftovers() throws {
+    try tool.succeed("set", "a", "1")
+    let folder = tool.path("copies")
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+    let bytes = try tool.contents(tool.store)
+    let names = [
+      ".day1.coffer.0123456789abcdef.tmp", ".day2.coffer.0123456789abcdef.tmp", ".prefs-1a.tmp", ".prefs-2b.tmp",
+    ]
+    for (index, name) in names.enumerated() {
+      try Data(bytes).write(to: URL(fileURLWithPath: "\(folder)/\(name)"))
+      guard index % 2 == 0 else { continue }
+      try FileManager.default.setAttributes(
+        [.modificationDate: Date(timeIntervalSinceNow: -7200)], ofItemAtPath: "\(folder)/\(name)")
+    }
+    let run = try tool.run("backup", "\(folder)/day3.coffer")
+    #expect(run.code == 0 && run.message.contains(names[1]) && !run.message.contains(names[0]), "\(run.message)")
+    try tool.succeed("export", "-o", "\(folder)/all.json")
+    let left = try FileManager.default.contentsOfDirectory(atPath: folder)
+    #expect(left.sorted() == [names[1], names[3], "all.json", "day3.coffer"])
+  }
+
   @Test("A backup never replaces a file, and creates no key if it fails")
   func backupOverFile() throws {
     let path = try tool.write("file", "precious".utf8)

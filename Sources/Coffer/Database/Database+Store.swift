@@ -42,6 +42,9 @@ extension Database {
   /// logs that lost frames.
   package static func copies(besides path: String) -> [String] { StoreCopies.besides(path) }
 
+  /// What programs that make stores in the folder of `path` have not finished, and killed ones never will.
+  package static func unfinishedCopies(besides path: String) -> [String] { StoreCopies.unfinished(besides: path) }
+
   // MARK: With a key
 
   /// - Throws: `CofferError.unsupported` for a store in memory; `.closed`.

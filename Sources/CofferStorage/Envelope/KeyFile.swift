@@ -29,6 +29,7 @@ public enum KeyFile {
       buffer[buffer.count - 1] = UInt8(ascii: "\n")
     }
     let owner = try FileOwner(ofNewFileAt: path, sharedGroup: group.map(FileOwner.group))
+    StoreCopies.removeAbandoned(besides: path, owner)
     let file = try NewFile(besides: path, owner: owner, mode: owner.keyFileMode)
     try text.withUnsafeBytes { try file.write($0) }
     do {

@@ -20,7 +20,7 @@ struct BackupCommand: ParsableCommand {
       slots are not copied, since that would need their secrets. So a recovery key opens no backup, unless it was made with it \
       (--recovery-key-fd), and the key file of one member of a group no backup of another. The vault is copied with its slots. \
       FILE must not exist yet, but its folder must. With -, the copy goes to standard output; it is made in TMPDIR, or else in \
-      /tmp, first.
+      /tmp, first. What killed backups left in the folder of FILE is removed by the first one an hour after the last write to it.
 
       Examples:
         prefs backup settings-2026-01-31.coffer
@@ -71,6 +71,11 @@ struct BackupCommand: ParsableCommand {
       note = try newKeyFile.map { "the copy opens with the key file \($0) only." } ?? self.note(on: database)
     }
     if let note { common.note(note) }
+    let unfinished = Database.unfinishedCopies(besides: path)
+    guard !unfinished.isEmpty else { return }
+    common.note(
+      "beside the copy is what other programs have not finished: " + unfinished.joined(separator: ", ")
+        + ". What a killed program left is removed by the first backup after an hour; nothing else uses it.")
   }
 
   /// Which slots do not open the copy; nil if the store has no other.

@@ -63,8 +63,9 @@ enum OutputFile {
     // Creating a store or a database would make missing folders.
     guard stat(folder, &status) == 0 else { throw Failure.system(path, errno: errno) }
     try HeldSignals.during { signals in
-      let temporary = "\(folder)/.prefs-\(String(UInt64.random(in: 0 ... .max), radix: 36)).tmp"
+      let temporary = "\(folder)/\(prefix)\(String(UInt64.random(in: 0 ... .max), radix: 36))\(suffix)"
       let hand = FileHand(target)
+      _ = try? hand.acting { AbandonedFiles.remove(temporaryFiles(in: folder), of: geteuid()) }
       defer { _ = try? hand.acting { unlink(temporary) } }
       do {
         try make(temporary, signals.check)
@@ -85,6 +86,18 @@ enum OutputFile {
       let folder = ["/dev/fd/", "/proc/self/fd/"].first { path.hasPrefix($0) }
       return folder.flatMap { Int32(path.dropFirst($0.count)) }
     }
+  }
+
+  private static let (prefix, suffix) = (".prefs-", ".tmp")
+
+  /// The files that commands are making in a folder, or that killed ones left; they may hold secrets.
+  private static func temporaryFiles(in folder: String) -> [String] {
+    let names = (try? FolderNames.read(folder)) ?? []
+    return names.map { String(decoding: $0, as: UTF8.self) }.filter { name in
+      let tag = name.dropFirst(prefix.count).dropLast(suffix.count)
+      return name.hasPrefix(prefix) && name.hasSuffix(suffix) && !tag.isEmpty
+        && tag.utf8.allSatisfy { "0123456789abcdefghijklmnopqrstuvwxyz".utf8.contains($0) }
+    }.map { "\(folder)/\($0)" }
   }
 
   private static func isSpecial(_ path: String) -> Bool {
