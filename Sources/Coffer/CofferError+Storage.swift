@@ -20,6 +20,11 @@ extension CofferError {
     }
   }
 
+  /// Whether a store that can only be read as an image was changed during a transaction; another one reads the new state.
+  package var isOfChangedImage: Bool {
+    if case .inputOutput(_, StorageError.changedImage) = self { true } else { false }
+  }
+
   package init(_ error: StorageError) {
     self =
       switch error {

@@ -34,4 +34,7 @@ package enum StorageError: Error, Equatable, Sendable {
   case unreadable(path: String, reason: String)
   /// Another program's file does not open with its passphrase.
   case wrongKeyForSource(path: String)
+
+  /// The reason of an `inputOutput` error; another transaction reads the new state.
+  package static let changedImage = "it was changed while it was open as an immutable image; open it again"
 }

@@ -79,7 +79,8 @@ package final class Session {
   /// - Parameter isCertain: Whether to check always, and not only after a commit since the last check.
   func isReplaced(isCertain: Bool) -> Bool {
     !isLongLived
-      && (generation != core.generation.load(ordering: .relaxed) || connection.isReplaced(isCertain: isCertain))
+      && (generation != core.generation.load(ordering: .relaxed) || connection.isOfOldImage
+        || connection.isReplaced(isCertain: isCertain))
   }
 
   init(connection: SQLiteConnection, core: DatabaseCore, generation: Int = 0) {

@@ -73,6 +73,9 @@ extension SQLiteConnection {
     return OpenFile.heap(file)?.indexVersionAfterWrite
   }
 
+  /// Whether this connection reads the store as an image that has changed since, so that it must be opened again.
+  package var isOfOldImage: Bool { databaseFile?.isOfOldImage ?? false }
+
   /// Whether another file now has the store's name; a proper replacement also makes a commit in the old file.
   ///
   /// - Parameter isCertain: Whether to check in any case, not only if there was a commit since the last check.
@@ -86,13 +89,13 @@ extension SQLiteConnection {
   /// The salts of the log's generation, as `LogScan` has them; nil without shared memory, or before the first read.
   package var generationSalts: UInt64? { databaseFile?.indexSalts }
 
-  /// nil for a store in memory.
-  package var store: Store? { context?.store }
-
   /// Runs `body` while no connection writes; nil if one does, or this process may not lock the shared memory.
   package func withoutWriters<Result>(_ body: () throws -> Result) rethrows -> Result? {
     try databaseFile?.withoutWriters(body)
   }
+
+  /// nil for a store in memory.
+  package var store: Store? { context?.store }
 
   /// nil for a store in memory.
   var databaseFile: DatabaseFile? { OpenFile.database(file) }

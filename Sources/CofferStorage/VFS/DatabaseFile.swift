@@ -118,6 +118,11 @@ final class DatabaseFile {
     }
   }
 
+  /// Whether the file was read as an image, and has changed since.
+  var isOfOldImage: Bool {
+    readOnlyAccess?.image.map { FileVersion(ofFileAt: context.store.path) != $0 } ?? false
+  }
+
   /// Fails if a writer changed a file that cannot be locked, which would mix two states of the store.
   func failIfChanged() -> Int32? {
     guard let unlockedVersion, FileVersion(ofFileAt: context.store.path) != unlockedVersion else { return nil }
@@ -126,7 +131,7 @@ final class DatabaseFile {
       readOnlyAccess?.image == nil
         ? .busy
         : .inputOutput(
-          path: context.store.path, reason: "it was changed while it was open as an immutable image; open it again"))
+          path: context.store.path, reason: StorageError.changedImage))
     return COFFER_IOERR_READ
   }
 

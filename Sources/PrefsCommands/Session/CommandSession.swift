@@ -83,19 +83,30 @@ package struct CommandSession {
     let database = try lookup.open(slots) { key in
       willOpen(key)
       do {
-        return try Database.open(at: path, key: key, options: databaseOptions)
+        return try Self.whileImageChanges { try Database.open(at: path, key: key, options: databaseOptions) }
       } catch let error as CofferError {
         guard let fallback, error.leavesReading else { throw error }
-        return try Database.open(at: path, key: key, options: fallback)
+        return try Self.whileImageChanges { try Database.open(at: path, key: key, options: fallback) }
       }
     }
     do {
-      try requireEnvironments(database)
+      try Self.whileImageChanges { try requireEnvironments(database) }
       return database
     } catch {
       try? database.close()
       throw error
     }
+  }
+
+  /// How often something is read again that another program was writing.
+  private static let attemptCount = 5
+
+  /// Runs `body`, and again if a store that can only be read as an image was changed meanwhile.
+  static func whileImageChanges<R>(_ body: () throws -> R) throws -> R {
+    for _ in 1..<attemptCount {
+      do { return try body() } catch let error as CofferError where error.isOfChangedImage {}
+    }
+    return try body()
   }
 
   private func requireEnvironments(_ database: Database) throws {
