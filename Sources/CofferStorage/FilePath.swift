@@ -151,6 +151,17 @@ package enum FilePath {
     return try body()
   }
 
+  /// The number of bytes that the file system of `path` has left, with what is reserved for root or not; nil where it does not
+  /// say.
+  static func freeByteCount(_ path: UnsafePointer<CChar>, forRoot: Bool) -> UInt64? {
+    var room = statvfs()
+    // A file system that does not know says that it has no blocks at all.
+    guard statvfs(path, &room) == 0, room.f_blocks > 0 else { return nil }
+    let blockCount = UInt64(forRoot ? room.f_bfree : room.f_bavail)
+    let (free, isMore) = blockCount.multipliedReportingOverflow(by: UInt64(room.f_frsize))
+    return isMore ? .max : free
+  }
+
   /// Makes a removed name durable, as far as that can be done.
   package static func syncFolder(of path: String) {
     try? syncFolder(above: path)

@@ -99,13 +99,10 @@ extension Store {
   ///
   /// - Throws: `StorageError.diskFull`.
   package func checkRoomToRewrite() throws {
-    var room = statvfs()
-    // A file system that does not know says that it has no blocks at all.
-    guard statvfs(FilePath.folder(above: path), &room) == 0, room.f_blocks > 0 else { return }
-    let blockCount = UInt64(owner.user == 0 && geteuid() == 0 ? room.f_bfree : room.f_bavail)
-    let (free, isMore) = blockCount.multipliedReportingOverflow(by: UInt64(room.f_frsize))
+    let isOfRoot = owner.user == 0 && geteuid() == 0
+    guard let free = FilePath.freeByteCount(FilePath.folder(above: path), forRoot: isOfRoot) else { return }
     let needed = try PageReader(self).pageCount * Layout.frameByteCount - logByteCount
-    guard isMore || needed <= 0 || free >= UInt64(needed) else { throw StorageError.diskFull(path: path) }
+    guard needed <= 0 || free >= UInt64(needed) else { throw StorageError.diskFull(path: path) }
   }
 
   /// Whether SQLite opens the file without the VFS; true only if it is not encrypted.

@@ -149,6 +149,25 @@ import Testing
     #expect(run.text == "1\n", "\(run.message)")
   }
 
+  @Test(
+    "On a small disk that the log has filled, set goes on: the log is checkpointed, and starts over",
+    .enabled(if: geteuid() == 0 && access("/usr/bin/unshare", X_OK) == 0))
+  func smallDisk() throws {
+    let script = """
+      mkdir small && mount -t tmpfs -o size=256k,mode=700 none small || exit 99
+      export PREFS_STORE=small/s PREFS_KEY_FILE=key
+      "$0" init -q && "$0" set -q a 0 || exit 98
+      mkfifo ready; "$0" watch --plain > ready & exec 3< ready; "$0" set -q a 1; read -r line <&3
+      for i in $(seq 2 40); do "$0" set -q a $i || exit 97; done
+      "$0" get a; "$0" doctor >&2 || exit 96
+      kill $!
+      """
+    let run = try tool.run(
+      ["--mount", "bash", "-c", "cd \(tool.home.path) && " + script, Tool.executable], input: [],
+      program: "/usr/bin/unshare")
+    #expect(run.text == "40\n", "\(run.code) \(run.message)")
+  }
+
   @Test("compact shrinks the file also while another program has the store open")
   func compact() throws {
     try tool.succeed("set", "a", "1")

@@ -74,7 +74,8 @@ package final class Session {
   /// Which of the successive stores at this path it belongs to.
   let generation: Int
 
-  /// Whether another store has replaced this one, so that the next transaction has to use that.
+  /// Whether another store has replaced this one, or it is an image that has changed, so that the next transaction has to use
+  /// that.
   ///
   /// - Parameter isCertain: Whether to check always, and not only after a commit since the last check.
   func isReplaced(isCertain: Bool) -> Bool {
@@ -196,6 +197,7 @@ package final class Session {
       } catch {
         // The first error is the one to report; SQLite may have rolled back by itself.
         try? connection.rollback()
+        if case CofferError.diskFull = error { connection.checkpointForRoom() }
         end(sequence: nil, isCommitted: false)
         throw error
       }

@@ -40,8 +40,9 @@ package final class SQLiteConnection {
     }
   }
 
-  /// The log's number of frames at the last attempt to checkpoint it; see `foldLogInSteps`.
-  private let triedFrameCount = UnsafeMutablePointer<Int32>.allocate(capacity: 1)
+  /// The log's number of frames at the last attempt to checkpoint it, and when the room on the disk was last looked at; see
+  /// `foldLogInSteps`.
+  private let triedFrameCount = UnsafeMutablePointer<(tried: Int32, looked: Int32)>.allocate(capacity: 1)
 
   /// How often the SQL function `updated` ran; see `runUpsert`.
   let updateCount = UnsafeMutablePointer<Int>.allocate(capacity: 1)
@@ -176,7 +177,7 @@ package final class SQLiteConnection {
     guard let handle else { throw StorageError.inputOutput(path: path, reason: "out of memory") }
     self.handle = handle
     updateCount.initialize(to: 0)
-    triedFrameCount.initialize(to: 0)
+    triedFrameCount.initialize(to: (0, 0))
     // If anything below throws, `deinit` closes the handle.
     try check(code)
     // Leave the log as it is; SQLite would try to checkpoint it.
@@ -238,7 +239,8 @@ package final class SQLiteConnection {
     }
   }
 
-  /// Checkpoints the log after every 1,000 frames.
+  /// Checkpoints the log after every 1,000 frames, and earlier once it takes more room than the disk has left: the database
+  /// file may have to grow for that.
   ///
   /// While a reader holds an old snapshot, SQLite's own automatic checkpoint would retry after every commit beyond
   /// that number, at a cost that grows with the log (https://www.sqlite.org/c3ref/wal_autocheckpoint.html).
@@ -246,11 +248,16 @@ package final class SQLiteConnection {
     sqlite3_wal_hook(
       handle,
       { tried, handle, name, frameCount in
-        let tried = tried!.assumingMemoryBound(to: Int32.self)
+        let last = tried!.assumingMemoryBound(to: (tried: Int32, looked: Int32).self)
         // The log has restarted.
-        if frameCount < tried.pointee { tried.pointee = 0 }
-        guard frameCount >= tried.pointee + 1000 else { return SQLITE_OK }
-        tried.pointee = frameCount
+        if frameCount < last.pointee.looked { last.pointee = (0, 0) }
+        guard frameCount >= last.pointee.looked + framesBetweenLooks else { return SQLITE_OK }
+        last.pointee.looked = frameCount
+        let byteCount = UInt64(frameCount) * UInt64(Layout.frameByteCount)
+        let free = sqlite3_db_filename(handle, name).flatMap { FilePath.freeByteCount($0, forRoot: geteuid() == 0) }
+        let isScarce = free.map { $0 < byteCount } ?? false
+        guard isScarce || frameCount >= last.pointee.tried + 1000 else { return SQLITE_OK }
+        last.pointee.tried = frameCount
         // A failed checkpoint is retried later; the log keeps everything until then.
         sqlite3_wal_checkpoint_v2(handle, name, SQLITE_CHECKPOINT_PASSIVE, nil, nil)
         return SQLITE_OK
@@ -275,6 +282,15 @@ package final class SQLiteConnection {
   /// Closing does so, too, but does not report a failure.
   func checkpoint() throws {
     try check(sqlite3_wal_checkpoint_v2(handle, "main", SQLITE_CHECKPOINT_TRUNCATE, nil, nil))
+  }
+
+  /// Checkpoints what no reader needs, after a commit that found no room: then the log starts over in the room that it has.
+  ///
+  /// If the database file has to grow for that, it may fail, too; the log keeps everything.
+  package func checkpointForRoom() {
+    guard let context, !context.store.isReadOnly else { return }
+    sqlite3_wal_checkpoint_v2(handle, "main", SQLITE_CHECKPOINT_PASSIVE, nil, nil)
+    context.clearFailure()
   }
 
   /// Closes the connection to a refused store; an existing log stays as it is.
@@ -364,6 +380,9 @@ extension SQLiteConnection {
     }
   }
 }
+
+/// How many frames are written to the log before the room on the disk is looked at again.
+private let framesBetweenLooks: Int32 = 16
 
 extension Duration {
   fileprivate var milliseconds: Int64 {

@@ -49,6 +49,8 @@ final class LogFile {
   private(set) var salts: UInt64 = 0
   /// The end and generation of the log at the last examination of the frames after it.
   var knownEnd: (frame: UInt32, salts: UInt64)?
+  /// Whether a write of this transaction has failed, so that what it wrote only takes up room.
+  private var hasFailedWrite = false
   /// Whether this write transaction has started a generation, which the wal-index publishes with the commit.
   private var hasBegunGeneration = false
   private let header = UnsafeMutableRawPointer.allocate(byteCount: Layout.frameHeaderByteCount, alignment: 8)
@@ -197,10 +199,20 @@ final class LogFile {
     pagesOfTransaction.isEmpty ? database.committedFrameCount ?? 0 : headerFrame
   }
 
+  /// Ends a transaction that is committed, or of which nothing counts.
   func endWriteTransaction() {
+    if hasFailedWrite { giveBackRoom() }
+    hasFailedWrite = false
     hasBegunGeneration = false
     // Most transactions are small and can reuse the memory.
     pagesOfTransaction.removeAll(keepingCapacity: pagesOfTransaction.count <= 1000)
+  }
+
+  /// Removes the frames of this transaction: on a full disk a checkpoint may need the room.
+  private func giveBackRoom() {
+    guard !pagesOfTransaction.isEmpty, database.committedFrameCount ?? .max < firstFrame else { return }
+    // If that fails, the next transaction writes over them.
+    _ = real.methods.xTruncate(real.file, Self.offset(ofFrame: firstFrame))
   }
 
   /// The last frame of this write transaction, if it ends a commit.
@@ -389,7 +401,13 @@ extension LogFile {
       return code
     }
     methods.pointee.xRead = { file, buffer, count, offset in with(file) { $0.read(buffer!, Int(count), offset) } }
-    methods.pointee.xWrite = { file, buffer, count, offset in with(file) { $0.write(buffer!, Int(count), offset) } }
+    methods.pointee.xWrite = { file, buffer, count, offset in
+      with(file) {
+        let code = $0.write(buffer!, Int(count), offset)
+        if code != SQLITE_OK { $0.hasFailedWrite = true }
+        return code
+      }
+    }
     methods.pointee.xTruncate = { file, size in
       with(file) {
         let code = $0.flushPendingHeader()

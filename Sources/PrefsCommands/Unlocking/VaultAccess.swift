@@ -153,13 +153,16 @@ extension CommandSession {
   /// Runs `body`, with the vault unlocked if its key is at hand; if it needs the vault, unlocks it if possible and runs `body`
   /// again.
   ///
-  /// The same if another program wrote to a store that can only be read as an image.
+  /// The same if a transaction found no room: its log may have been checkpointed since, and starts over. And if another program
+  /// wrote to a store that can only be read as an image.
   func unlocking<R>(_ database: Database, _ body: () throws -> R) throws -> R {
     try VaultAccess(vault: database.vault, session: self).unlockIfAtHand()
     do {
       return try Self.whileImageChanges(body)
     } catch CofferError.locked(let collection) {
       try VaultAccess(vault: database.vault, session: self).unlock(for: collection)
+      return try body()
+    } catch CofferError.diskFull(let full) where OutputFile.isPart(full, ofStore: path) {
       return try body()
     }
   }

@@ -1,0 +1,67 @@
+import CofferStorage
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Coffer
+@testable import CofferMaintenance
+
+/// A store on a disk that its log fills up while another program has it open.
+@Suite("A disk that the log has filled") struct SmallDiskTests {
+  private let folder: ScratchFolder
+  private let recorder = RecordingVFS()
+  private let database: Database
+  private let other: Database
+  private var path: String { folder.file("settings.coffer") }
+
+  init() throws {
+    folder = try ScratchFolder()
+    let key = KeySource.key(try .random(count: 32))
+    let vfs = recorder.encrypting()
+    database = try Database.create(at: folder.file("settings.coffer"), key: key, options: .quiet, vfs: vfs)
+    other = try Database.open(at: database.path, key: key, options: .quiet, vfs: vfs)
+  }
+
+  private var logByteCount: Int {
+    var status = stat()
+    return lstat(path + "-wal", &status) == 0 ? Int(status.st_size) : 0
+  }
+
+  /// Lets no write make the log longer.
+  private func limitLog(to byteCount: Int) {
+    recorder.failCalls { call in
+      guard call.kind == .write, call.path.hasSuffix("-wal"), Int(call.offset) + call.byteCount > byteCount else {
+        return nil
+      }
+      return .error(errno: ENOSPC)
+    }
+  }
+
+  @Test("takes the next commit after one that failed: the log gives back its room, is checkpointed, and starts over")
+  func startsOver() throws {
+    let (connection, reader) = try (database.makeConnection(), other.makeConnection())
+    limitLog(to: 200_000)
+    var failedCount = 0
+    for number in 1...150 {
+      do {
+        try connection.readWrite { try $0.setObject(number, forKey: "n") }
+      } catch CofferError.diskFull(path) {
+        failedCount += 1
+        try connection.readWrite { try $0.setObject(number, forKey: "n") }
+      }
+      #expect(try reader.read { try $0.object(forKey: "n") } == number)
+    }
+    #expect(failedCount > 1)
+    // What takes more room than there is fails as before, and leaves the room to others.
+    let before = logByteCount
+    #expect(throws: CofferError.diskFull(path: path)) {
+      try connection.readWrite { try $0.setObject(Data(count: 600_000), forKey: "large") }
+    }
+    #expect(logByteCount <= before)
+    try connection.readWrite { try $0.setObject(151, forKey: "n") }
+    #expect(try reader.read { try $0.object(forKey: "n") } == 151)
+    #expect(try other.verify().problems.isEmpty && other.status().log.problems.isEmpty)
+    try other.close()
+    try database.close()
+  }
+}
