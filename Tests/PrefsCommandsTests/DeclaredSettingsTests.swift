@@ -57,7 +57,7 @@ struct DeclaredSettingsTests {
       #expect(try tool.succeed("type", "shop/\(key)") == type + "\n")
       #expect(try tool.succeed("get", "shop/\(key)") == shown + "\n")
     }
-    try tool.succeed("set", "tenant/shop/maintenance", "--collection", "tenant/shop", "true")
+    try tool.succeed("set", "maintenance", "--collection", "tenant/shop", "true")
   }
 
   @Test("A value that does not match its declaration is refused with what it must be, and --force sets it anyway")

@@ -34,6 +34,8 @@ struct RevertCommand: ParsableCommand {
     let reference = try common.reference(String(argument[..<at]))
     let session = try CommandSession(
       common, in: [reference.place], isWriting: true, force: declared.force, undeclared: declared.undeclared)
+    // Also where the version is the present one, and nothing would be set.
+    try session.requireUnlocked(reference)
     try session.write { transaction in
       try transaction.restoreObject(forKey: reference.key, inCollection: reference.collection, version: number)
     }

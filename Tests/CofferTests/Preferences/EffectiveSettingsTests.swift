@@ -66,7 +66,7 @@ import Testing
       #expect(try settings.managedKeys(transaction) == ["host", "port"])
       // What is known to be in another collection is not listed for this one.
       #expect(
-        try transaction.effectiveSettings(of: "org.x").managedKeys(transaction) == ["acme/net/port", "own", "spelt"])
+        try transaction.effectiveSettings(of: "org.x").managedKeys(transaction) == ["own", "spelt"])
     }
   }
 
