@@ -125,8 +125,13 @@ private final class LogScanner {
     let path = store.path + "-wal"
     let opened = try store.owner.acting { () -> EnvelopeFile? in
       guard try CompanionFile(path: path, store: store).inode() != nil else { return nil }
-      // Opened as a database file, not as a log: for root, SQLite would change a log's owner to the store's.
-      return try EnvelopeFile(path: path, below: store.below, isReadOnly: true)
+      do {
+        // Opened as a database file, not as a log: for root, SQLite would change a log's owner to the store's.
+        return try EnvelopeFile(path: path, below: store.below, isReadOnly: true)
+      } catch StorageError.notFound {
+        // The program that closed the store last has just removed it.
+        return nil
+      }
     }
     guard let opened else { return nil }
     file = opened

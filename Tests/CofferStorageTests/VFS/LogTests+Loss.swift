@@ -61,6 +61,19 @@ extension LogTests {
     try connection.close()
   }
 
+  @Test("that the last program removes while another is about to scan it is no log, and no missing store")
+  func removedBeforeScan() throws {
+    let store = try SmallStore()
+    let connection = try store.connect()
+    try connection.write(.full) { try connection.set("a", "1") }
+    let copy = try store.copyAsAfterCrash()
+    let recorder = RecordingVFS()
+    recorder.failCalls { $0.kind == .open && $0.path.hasSuffix("-wal") ? .error(errno: ENOENT) : nil }
+    let scan = try LogScan(of: Store.open(at: copy.path, key: copy.key, vfs: recorder.encrypting()))
+    #expect(scan.firstDamagedFrame == nil)
+    try connection.close()
+  }
+
   @Test("that lost only frames that were not synced says so, and is not copied: a power cut leaves any part of them")
   func unsyncedFrames() throws {
     let store = try SmallStore()
