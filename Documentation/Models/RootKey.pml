@@ -4,12 +4,14 @@
  * The dropped holder kept the envelope from before the rotation: he knows the old root key and the key of the old epoch, and never
  * learns the new ones. After the rotation he may replace the envelope at any moment, by anything that he can compute or copy.
  *
- * Models Envelope.follow and Store.take (a program that has the store open), EnvelopeChange.replaceRootKey (the rotation, which
- * may be killed before it renews the record) and StoreWitness.check (an opening with a record). FORMAT.md: "Changing keys", "Witness".
+ * Models Envelope.follow, Store.take and StoreWitness.compare (a program that has the store open), EnvelopeChange.replaceRootKey (the
+ * rotation, which may be killed before it renews the record) and StoreWitness.check (an opening with a record). FORMAT.md:
+ * "Succession", "Witness".
  *
  * Twins, in each of which Spin must find an error:
  *   -DWITHOUT_SUCCESSION  a program follows its slot to whatever root key that wraps
  *   -DWITHOUT_RECORD      an opening accepts another root key than that of the record, if the envelope is no older
+ *   -DWITHOUT_COMPARING   a program that was idle does not compare the record before it follows an envelope, or before it writes
  */
 
 /* Keys, by who knows them. */
@@ -28,6 +30,12 @@
 #define IS_KNOWN_TO_RECORD true
 #else
 #define IS_KNOWN_TO_RECORD (file.voucher == record && file.named == file.root)
+#endif
+#ifdef WITHOUT_COMPARING
+#define IS_KNOWN_TO_PROGRAM true
+#else
+/* The keys of a program read a record under the root key that they follow, or the one before. */
+#define IS_KNOWN_TO_PROGRAM (next == record || (file.voucher == record && file.named == next))
 #endif
 
 /* The number of envelopes ever written. */
@@ -87,6 +95,7 @@ proctype Program() {
        fi;
        if
        :: next == NONE -> break /* refused */
+       :: next != NONE && !IS_KNOWN_TO_PROGRAM -> break
        :: else
        fi;
        /* The records of epochs unwrap, and those that are known have the same keys; old ones may be dropped. */
@@ -102,6 +111,8 @@ proctype Program() {
        /* Its next commit is sealed under the newest epoch. */
        hasFollowed = hasFollowed || root == NEW;
        assert(root != HIS);
+       /* Not even if it has missed the new one, once that is remembered. */
+       assert(!(record == NEW && root != NEW));
        assert(!hasFollowed || (epoch[2] != NONE -> epoch[2] : epoch[1]) == NEW)
      }
   od

@@ -53,6 +53,9 @@ extension CofferError {
       case .slotsNotOpened(let ids): .slotsNotOpened(ids: ids)
       case .secretInUse(let slot): .secretInUse(slot: slot)
       case .rootKeyUnverified(let path): .rootKeyUnverified(path: path)
+      case .rolledBack(let commit, let known, let found):
+        .rolledBack(
+          known: StoreAge(commit: commit, envelope: known), found: StoreAge(commit: nil, envelope: found))
       case .unreadable(let path, let reason): .malformedSettings(source: path, reason: reason)
       case .wrongKeyForSource(let path): .wrongKeyForSource(path: path)
       }

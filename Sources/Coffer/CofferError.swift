@@ -35,6 +35,9 @@ public enum CofferError: Error, Equatable, Sendable {
 
   /// The store is older than the last state used here: a backup was restored, or someone put an earlier state back. Nothing
   /// was changed; `Database.Options.acceptsOlderStore` opens it.
+  ///
+  /// A program that has the store open gets this, too, before it follows other keys or writes, if the record of the newest state is
+  /// under a root key that it has missed.
   case rolledBack(known: StoreAge, found: StoreAge)
   /// The store is another one than the one last used at this path: a backup was put there by hand, or someone has exchanged the
   /// file. Nothing was changed; `Database.Options.acceptsOlderStore` opens it.

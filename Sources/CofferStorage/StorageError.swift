@@ -30,6 +30,9 @@ package enum StorageError: Error, Equatable, Sendable {
   case secretInUse(slot: Int)
   /// The envelope is under another root key, which the one held here does not vouch for.
   case rootKeyUnverified(path: String)
+  /// The envelope is not the one that is remembered outside of the store, nor a later one: `knownCommit` is nil if that is
+  /// under a root key that this one is neither nor follows.
+  case rolledBack(knownCommit: Int64?, known: UInt64, found: UInt64)
   /// Another program's file is not of the expected form.
   case unreadable(path: String, reason: String)
   /// Another program's file does not open with its passphrase.

@@ -48,6 +48,14 @@ package final class Store: Sendable {
   /// Whether the disk had no room for a log or shared memory when this store was opened for reading.
   let lacksRoom = Atomic<Bool>(false)
 
+  /// What remembers this store; see `consult(_:)`.
+  private let witnesses = Lock<[WeakWitness]>([])
+
+  private struct WeakWitness: @unchecked Sendable {
+    // Unchecked: a weak reference is read and cleared atomically, and never assigned again.
+    weak var witness: (any EnvelopeWitness)?
+  }
+
   private struct State {
     var rootKey: RootKey
     var envelope: Envelope
@@ -152,16 +160,56 @@ package final class Store: Sendable {
     try state.withLock { try readAgain(&$0) }
   }
 
-  private func readAgain(_ state: inout State) throws {
+  private func readEnvelope(_ state: inout State) throws -> Envelope {
     let contents = try file.read()
-    let envelope = contents.envelope
     if !isReadOnly, !contents.damagedCopies.isEmpty { state.needsRepair = true }
-    guard envelope.sequence != state.envelope.sequence else { return }
+    return contents.envelope
+  }
+
+  private func readAgain(_ state: inout State) throws {
+    guard try readEnvelope(&state).sequence != state.envelope.sequence else { return }
+    // A record is renewed after the envelope, and read before it: so it is never of a later one.
+    let records = changedRecords()
+    let envelope = try readEnvelope(&state)
     guard envelope.storeID == storeID else { throw StorageError.replaced(path: path) }
     guard envelope.sequence > state.envelope.sequence else {
       throw StorageError.damaged(part: "envelope", reason: "it was replaced by an older one")
     }
-    try take(envelope, envelope.follow(state.rootKey, source: state.source, path: path), &state)
+    let rootKey = try envelope.follow(state.rootKey, source: state.source, path: path)
+    for (_, record) in records { try check(record, vouchesFor: envelope, rootKey.key) }
+    try take(envelope, rootKey, &state)
+    for (witness, record) in records { witness.noteVouched(record) }
+  }
+
+  /// Reads what `witness` remembers before this store follows an envelope that others have written.
+  ///
+  /// The root key held here cannot tell whether it was replaced meanwhile: an envelope under it, with a higher sequence, may
+  /// come from someone whom the replacement locked out.
+  package func consult(_ witness: any EnvelopeWitness) {
+    witnesses.withLock { list in
+      list.removeAll { $0.witness == nil }
+      list.append(WeakWitness(witness: witness))
+    }
+  }
+
+  private func changedRecords() -> [(witness: any EnvelopeWitness, record: [UInt8])] {
+    witnesses.withLock { $0.compactMap(\.witness) }.compactMap { witness in
+      witness.changedRecord().map { (witness, $0) }
+    }
+  }
+
+  /// Throws if a record was made under a later root key than that of `envelope`, or remembers a later envelope.
+  private func check(_ record: [UInt8], vouchesFor envelope: Envelope, _ rootKey: SecretBytes) throws {
+    let reading = try Witness.read(
+      record, storeID: storeID, current: Witness.key(rootKey: rootKey, storeID: storeID),
+      former: envelope.succession?.formerWitnessKey(rootKey: rootKey, storeID: storeID))
+    switch reading {
+    case .whole(let known, _) where known.envelope > envelope.sequence:
+      throw StorageError.rolledBack(knownCommit: known.commit, known: known.envelope, found: envelope.sequence)
+    case .otherRootKey(let known):
+      throw StorageError.rolledBack(knownCommit: nil, known: known, found: envelope.sequence)
+    case .whole, .otherStore, .unreadable: break
+    }
   }
 
   private func take(_ envelope: Envelope, _ rootKey: RootKey, _ state: inout State) throws {
@@ -364,6 +412,11 @@ extension Store {
   package static func owner(at path: String) throws -> (path: String, user: uid_t) {
     let (path, _, owner) = try checkFile(at: path, isReadOnly: true)
     return (path, owner.user)
+  }
+
+  /// The same of a store that is missing: who would be its owner.
+  package static func owner(ofNewAt path: String) throws -> (path: String, user: uid_t) {
+    (try FilePath.resolved(path), try FileOwner(ofNewFileAt: path).user)
   }
 
   /// The envelope of the store at `path`, read without a key and therefore not trusted.

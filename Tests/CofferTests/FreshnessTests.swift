@@ -288,11 +288,13 @@ private struct WatchedStore {
     }
   }
 
-  @Test("7.2 is noticed by a program that has the store open, which does not switch to it")
-  func whileOpen() throws {
+  @Test(
+    "7.2 is noticed by a program that has the store open, which does not switch to it, also if it was told to accept an older one before",
+    arguments: [false, true])
+  func whileOpen(acceptsOlder: Bool) throws {
     try watched.set(1)
     let older = try watched.files()
-    let database = try watched.open()
+    let database = try watched.open(acceptsOlder: acceptsOlder)
     let connection = try database.makeConnection()
     try connection.readWrite { try $0.setObject(2, forKey: "n") }
     let aside = watched.store.path + ".aside"

@@ -25,6 +25,14 @@ func open() throws -> Database {
   try Database.open(at: store, key: .keyFile(keyFile), options: .init(busyTimeout: .seconds(60)))
 }
 
+/// With the records of stores in a folder, if one is given.
+func open(recordsIn folder: String?) throws -> Database {
+  guard let folder else { return try open() }
+  return try Database.open(
+    at: store, key: .keyFile(keyFile),
+    options: .init(busyTimeout: .seconds(60), freshness: .anchored(FileAnchor(folder: folder))))
+}
+
 /// With the vault unlocked by the key file in the next argument.
 func openUnlocked() throws -> Database {
   let database = try open()
@@ -357,8 +365,8 @@ case "expire":
   while let line = readLine() { say(worker.perform(line)) }
 
 case "follow":
-  // Writes for each line of input, and prints the outcome.
-  let connection = try open().makeConnection()
+  // follow … [FOLDER]: writes for each line of input, and prints the outcome; with records in a folder.
+  let connection = try open(recordsIn: rest.first).makeConnection()
   say("ready")
   while readLine() != nil {
     do {
@@ -366,6 +374,21 @@ case "follow":
         let count = Int(try transaction.object(forKey: "follower", as: String.self) ?? "0") ?? 0
         try transaction.setObject("\(count + 1)", forKey: "follower")
       }
+      say("wrote")
+    } catch {
+      say("\(error)")
+    }
+  }
+
+case "follow-sealed":
+  // follow-sealed … VAULTKEYFILE FOLDER: the same, with a secret in the collection "tokens".
+  let database = try open(recordsIn: rest[1])
+  try database.vault.unlock(.keyFile(rest[0]))
+  let connection = try database.makeConnection()
+  say("ready")
+  while readLine() != nil {
+    do {
+      try connection.readWrite { try $0.setObject("new", forKey: "follower", inCollection: "tokens") }
       say("wrote")
     } catch {
       say("\(error)")

@@ -240,6 +240,7 @@ public final class Database: Sendable {
       try Store.whileReplaced {
         let store = try Store.open(at: path, key: key, isReadOnly: options.isReadOnly, vfs: vfs)
         let database = try Database(backing: .file(store), options: options)
+        if options.acceptsOlderStore { database.core.witness?.forget() }
         try database.checkContents(of: store)
         database.key.withLock { $0 = key.isKept ? key : nil }
         return database
@@ -328,7 +329,7 @@ public final class Database: Sendable {
   ///
   /// An older envelope that was put back, or another store's, is rejected.
   private func checkContents(of store: Store) throws {
-    if options.acceptsOlderStore { core.witness?.forget() }
+    if let witness = core.witness { store.consult(witness) }
     let record = core.witness?.record()
     if let witness = core.witness, let problem = witness.problem(record, store) {
       options.logger.warning("\(path): \(problem)\(witness.hasFile ? " `prefs doctor` mends it." : "")")
@@ -354,6 +355,7 @@ public final class Database: Sendable {
         }
       }
       if try VaultTable(connection: connection).hasRecord() { core.vault.isThere.store(true, ordering: .releasing) }
+      connection.comparedVersion = connection.dataVersion
       try connection.commit()
     }
     report(connection)

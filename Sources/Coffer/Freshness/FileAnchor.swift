@@ -34,9 +34,7 @@ public struct FileAnchor: FreshnessAnchor, SynchronizedAnchor {
     let descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
     guard descriptor >= 0 else { return nil }
     defer { close(descriptor) }
-    var bytes = [UInt8](repeating: 0, count: Self.maximumByteCount)
-    let count = pread(descriptor, &bytes, bytes.count, 0)
-    return count > 0 ? Array(bytes[..<count]) : nil
+    return Self.contents(descriptor)
   }
 
   /// Writes the record of the store at `path`, or removes it.
@@ -52,28 +50,38 @@ public struct FileAnchor: FreshnessAnchor, SynchronizedAnchor {
       if unlink(file) == 0 { FilePath.syncFolder(of: file) }
       return nil
     }
+    return update(ofStoreAt: path) { _ in record }
+  }
+
+  /// Replaces the record of the store at `path` by what `change` makes of it, opening its file once; nil leaves it.
+  ///
+  /// - Returns: Why that failed, as a sentence; nil if it did not.
+  func update(ofStoreAt path: String, _ change: ([UInt8]?) -> [UInt8]?) -> String? {
+    guard let file = file(of: path) else { return nil }
     do {
-      try Self.write(record, to: file)
+      let descriptor = open(file, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+      guard descriptor >= 0 else {
+        guard errno == ENOENT else { throw SystemCallFailure() }
+        if let record = change(nil) { try Self.make(record, file) }
+        return nil
+      }
+      defer { close(descriptor) }
+      let present = Self.contents(descriptor)
+      guard let record = change(present) else { return nil }
+      // Shorter than a sector, and overwritten in place: a half-written record is never valid.
+      guard pwrite(descriptor, record, record.count, 0) == record.count else { throw SystemCallFailure() }
+      // A longer file is no record.
+      if present.map({ $0.count > record.count }) ?? false { _ = ftruncate(descriptor, off_t(record.count)) }
       return nil
     } catch {
       return problem(ofStoreAt: path) ?? Self.sentence(file, "cannot be written (\(error))")
     }
   }
 
-  private static func write(_ record: [UInt8], to file: String) throws(SystemCallFailure) {
-    let descriptor = open(file, writing)
-    guard descriptor >= 0 else {
-      guard errno == ENOENT else { throw SystemCallFailure() }
-      return try make(record, file)
-    }
-    defer { close(descriptor) }
-    // Shorter than a sector, and overwritten in place: a half-written record is never valid.
-    guard pwrite(descriptor, record, record.count, 0) == record.count else { throw SystemCallFailure() }
-    // A longer file is no record.
-    var status = stat()
-    if fstat(descriptor, &status) == 0, status.st_size > off_t(record.count) {
-      _ = ftruncate(descriptor, off_t(record.count))
-    }
+  private static func contents(_ descriptor: Int32) -> [UInt8]? {
+    var bytes = [UInt8](repeating: 0, count: maximumByteCount)
+    let count = pread(descriptor, &bytes, bytes.count, 0)
+    return count > 0 ? Array(bytes[..<count]) : nil
   }
 
   /// Makes a file with a record: it is never seen empty, and a full disk leaves none.

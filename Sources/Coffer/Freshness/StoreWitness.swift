@@ -23,6 +23,13 @@ final class StoreWitness: Sendable {
     /// A state that is on disk and has not been kept yet.
     var pending: Witness?
     var lastKept: ContinuousClock.Instant?
+
+    /// The record that was last found to be of the store as it is open.
+    var vouched: [UInt8]?
+    /// What that remembers of the vault.
+    var vault: VaultMemory?
+    /// When it was last looked at.
+    var lastCompared: ContinuousClock.Instant?
   }
 
   /// - Parameter report: Receives why a record could not be kept, as a sentence, once.
@@ -84,6 +91,7 @@ final class StoreWitness: Sendable {
       if try !log.has(witness.commit, witness.link) || self.isOlder(store, than: witness.envelope) {
         throw rolledBack(known: witness.commit, witness.envelope, found: try log.lastSequence(), store)
       }
+      note(record, witness.vault)
     case .otherRootKey(let envelope):
       // The sequence decides nothing: who put the store under this key has chosen it.
       throw rolledBack(known: nil, envelope, found: try log.lastSequence(), store)
@@ -93,6 +101,53 @@ final class StoreWitness: Sendable {
     case .unreadable: break
     }
   }
+
+  // MARK: While the store is open
+
+  /// Compares the record with the store that `connection` is about to change, before anything is written.
+  ///
+  /// A program that was idle may have missed a new root key, or several changes of the slots, and someone whom those locked out may
+  /// have put back what this program knows. Its keys cannot tell, and the record can. Only the holder of the write lock calls this,
+  /// so nothing is being changed.
+  ///
+  /// It costs nothing while no one else commits, except once per ``FreshnessAnchor/interval``, since what shows the commits of
+  /// others is not authenticated.
+  ///
+  /// - Throws: `CofferError.rolledBack`.
+  func compare(_ connection: SQLiteConnection) throws {
+    guard let store = connection.store else { return }
+    let (version, now) = (connection.dataVersion, ContinuousClock.now)
+    let isDue = state.withLock { state in
+      version == nil || version != connection.comparedVersion
+        || state.lastCompared.map { now - $0 >= anchor.interval } ?? true
+    }
+    guard isDue else { return }
+    if let record = changedRecord() {
+      switch try store.read(witness: record) {
+      case .whole(let known, _):
+        let found = store.envelopeSequence
+        guard known.envelope <= found else {
+          throw CofferError.rolledBack(
+            known: StoreAge(commit: known.commit, envelope: known.envelope),
+            found: StoreAge(commit: nil, envelope: found))
+        }
+        note(record, known.vault)
+      case .otherRootKey(let known):
+        throw CofferError.rolledBack(
+          known: StoreAge(commit: nil, envelope: known), found: StoreAge(commit: nil, envelope: store.envelopeSequence))
+      // A store that is about to be created has its record before it has the name.
+      case .otherStore, .unreadable: break
+      }
+    }
+    state.withLock { $0.lastCompared = now }
+    connection.comparedVersion = version
+  }
+
+  private func note(_ record: [UInt8], _ vault: VaultMemory?) {
+    state.withLock { ($0.vouched, $0.vault, $0.lastCompared) = (record, vault, .now) }
+  }
+
+  private func isVouched(_ record: [UInt8]) -> Bool { state.withLock { $0.vouched == record } }
 
   /// What a record vouches for in the change log.
   enum Vouched {
@@ -182,37 +237,57 @@ final class StoreWitness: Sendable {
   private func keep(_ witness: Witness, _ store: Store) {
     // Keep nothing under this path for a store that was replaced.
     guard !store.isReplaced else { return }
-    var new = witness
-    new.vault = vault.memory
-    if let record = record(), let reading = try? store.read(witness: record) {
-      switch reading {
+    update(store) { present in
+      var new = witness
+      new.vault = vault.memory
+      guard let present else { return new }
+      switch try store.read(witness: present) {
       case .whole(let kept, let isFormer):
-        new.vault = newest(new.vault, kept.vault)
+        new.vault = vault.remembered(over: kept.vault)
         // The existing record, perhaps by another process, may be newer.
         if kept.commit >= new.commit, kept.envelope >= new.envelope {
-          guard isFormer || !isSame(kept.vault, new.vault) else { return }
+          guard isFormer || !isSame(kept.vault, new.vault) else { return nil }
           (new.commit, new.envelope, new.link) = (kept.commit, kept.envelope, kept.link)
         }
-      case .otherRootKey(let envelope): guard envelope <= new.envelope else { return }
+      // This program has missed a new root key; or the record has, if it is still the one that was of the store before.
+      case .otherRootKey: guard isVouched(present) else { return nil }
       // This store is being replaced by that one: it was opened with a record of its own, or none.
-      case .otherStore: return
+      case .otherStore: return nil
       case .unreadable: break
       }
+      return new
     }
-    if let record = try? store.seal(new) { keep(record) }
   }
 
-  private func keep(_ record: [UInt8]) {
-    guard let fileAnchor else { return anchor.keep(record, ofStoreAt: path) }
-    guard let problem = fileAnchor.tryToKeep(record, ofStoreAt: path) else { return }
-    let isNews = state.withLock { state in
-      defer { state.isReported = true }
-      return !state.isReported
+  /// Replaces the record by what `change` makes of it; nil leaves it.
+  private func update(_ store: Store, _ change: ([UInt8]?) throws -> Witness?) {
+    var made: (record: [UInt8], vault: VaultMemory?)?
+    func changed(_ present: [UInt8]?) -> [UInt8]? {
+      guard let new = try? change(present), let record = try? store.seal(new) else { return nil }
+      made = (record, new.vault)
+      return record
     }
-    if isNews { report(problem) }
+    if let fileAnchor {
+      if let problem = fileAnchor.update(ofStoreAt: path, changed) {
+        let isNews = state.withLock { state in
+          defer { state.isReported = true }
+          return !state.isReported
+        }
+        if isNews { report(problem) }
+        return
+      }
+    } else if let new = changed(record()) {
+      anchor.keep(new, ofStoreAt: path)
+    }
+    guard let made else { return }
+    note(made.record, made.vault)
+    vault.didRemember(made.vault)
   }
 
   // MARK: The vault
+
+  /// The vault's key that the record had when it was last found to be of the store as it is open.
+  var vouchedVault: VaultMemory? { state.withLock { $0.vault } }
 
   /// The vault's key that the record remembers.
   func rememberedVault(_ store: Store) -> VaultMemory? {
@@ -222,20 +297,17 @@ final class StoreWitness: Sendable {
 
   /// Adds the vault's key of this database to the record, if there is one; otherwise the next commit does.
   func rememberVault(_ store: Store) {
-    guard !store.isReplaced, let record = record(), case .whole(var kept, _)? = try? store.read(witness: record)
-    else { return }
-    let vault = newest(vault.memory, kept.vault)
-    guard !isSame(vault, kept.vault) else { return }
-    kept.vault = vault
-    guard let record = try? store.seal(kept) else { return }
-    keep(record)
-    synchronize()
-  }
-
-  /// What this process remembers, or what another one has already remembered of a later key of the same vault.
-  private func newest(_ own: VaultMemory?, _ kept: VaultMemory?) -> VaultMemory? {
-    guard let own, let kept else { return own ?? kept }
-    return kept.vaultID == own.vaultID && kept.generation > own.generation ? kept : own
+    guard !store.isReplaced else { return }
+    var isKept = false
+    update(store) { present in
+      guard let present, case .whole(var kept, _) = try store.read(witness: present) else { return nil }
+      let vault = vault.remembered(over: kept.vault)
+      guard !isSame(vault, kept.vault) else { return nil }
+      kept.vault = vault
+      isKept = true
+      return kept
+    }
+    if isKept { synchronize() }
   }
 
   private func isSame(_ one: VaultMemory?, _ other: VaultMemory?) -> Bool {
@@ -262,4 +334,10 @@ final class StoreWitness: Sendable {
 
   /// Makes the record survive a power failure.
   func synchronize() { (anchor as? any SynchronizedAnchor)?.synchronizeRecord(ofStoreAt: path) }
+}
+
+extension StoreWitness: EnvelopeWitness {
+  func changedRecord() -> [UInt8]? { record().flatMap { isVouched($0) ? nil : $0 } }
+
+  func noteVouched(_ record: [UInt8]) { state.withLock { $0.vouched = record } }
 }

@@ -176,14 +176,12 @@ package final class Session {
       try cancellation?.check()
       try beginWrite(synchronization, cancellation)
       stopwatch?.record { .lockWait($0) }
-      try refreshKnown()
       let time = core.clock.now
       let earlier = mode
       defer { mode = earlier }
       try removeExpired(at: time) {
-        try beginWrite(synchronization, cancellation)
         // Another process may have committed in between.
-        try refreshKnown()
+        try beginWrite(synchronization, cancellation)
       }
       begin(cancellation, at: time)
       do {
@@ -205,6 +203,19 @@ package final class Session {
   }
 
   private func beginWrite(
+    _ synchronization: SQLiteConnection.Synchronization, _ cancellation: Cancellation?
+  ) throws {
+    try takeWriteLock(synchronization, cancellation)
+    do {
+      try refreshKnown()
+      if let witness = core.witness { try CofferError.translating { try witness.compare(connection) } }
+    } catch {
+      try? connection.rollback()
+      throw error
+    }
+  }
+
+  private func takeWriteLock(
     _ synchronization: SQLiteConnection.Synchronization, _ cancellation: Cancellation?
   ) throws {
     guard let cancellation else {
@@ -310,6 +321,7 @@ package final class Session {
         knownEnd = end
         if let envelope { noteForWitness(end, envelope) }
         knownVersion = connection.dataVersion
+        connection.comparedVersion = knownVersion
       }
     } catch {
       if let committed, isFeedObserved { core.commits.didNotCommit(committed) }

@@ -32,14 +32,34 @@ extension Session {
     guard let record = try vaultRecord() else {
       throw StorageError.damaged(part: "vault", reason: "a collection is sealed, but there is no vault")
     }
+    try checkRemembered(record)
     transaction.vaultGeneration = record.generation
     return record.generation
+  }
+
+  /// Throws if the record outside of the store, as it was before this transaction, remembers a later key of the vault than
+  /// that of `record`.
+  func checkRemembered(_ record: VaultRecord) throws {
+    try core.vault.check(record, rememberedAs: core.witness?.vouchedVault)
+  }
+
+  /// The vault's key, to change `record` with.
+  ///
+  /// - Throws: As `VaultKeys.key(authenticating:)`; `CofferError.vaultKeyUnverified`.
+  func vaultKey(authenticating record: VaultRecord) throws -> SecretBytes {
+    let key = try core.vault.key(authenticating: record)
+    try checkRemembered(record)
+    return key
+  }
+
+  private func rememberedVault() -> VaultMemory? {
+    connection.store.flatMap { core.witness?.rememberedVault($0) }
   }
 
   /// Reads the vault's new key, if another process has replaced it.
   func followVault() throws {
     guard let mac = try vaultTable.mac(), !core.vault.knows(mac: mac), let record = try vaultRecord() else { return }
-    try core.vault.follow(record)
+    try core.vault.follow(record, remembered: rememberedVault)
   }
 
   // MARK: Values
@@ -92,7 +112,8 @@ extension Session {
     guard let mac = try vaultTable.mac() else {
       throw CofferError.damaged(part: "vault", reason: "its authentication code is missing")
     }
-    guard let isListed = try core.vault.lists(name, mac: mac, record: vaultRecord), isListed != isSealed else { return }
+    let isListed = try core.vault.lists(name, mac: mac, record: vaultRecord, remembered: rememberedVault)
+    guard let isListed, isListed != isSealed else { return }
     throw WrongDeclaration(name: name, kind: isListed ? .onlyListed : .onlyDeclared).error
   }
 
@@ -179,7 +200,7 @@ extension Session {
   func setSealedAlone(_ isSealed: Bool, _ collection: String) throws -> Bool {
     try changingTogether {
       guard var record = try vaultRecord() else { throw CofferError.vaultNotFound }
-      let key = try core.vault.key(authenticating: record)
+      let key = try vaultKey(authenticating: record)
       let present = try collections.collection(named: collection)
       let (isDeclared, isListed) = (present?.isSealed ?? false, record.lists(collection))
       guard isDeclared != isSealed || isListed != isSealed else { return false }
@@ -213,7 +234,7 @@ extension Session {
   func unlist(_ collection: String, _ stored: StoredCollection) throws {
     try changing {
       guard var record = try vaultRecord() else { throw CofferError.vaultNotFound }
-      let key = try core.vault.key(authenticating: record)
+      let key = try vaultKey(authenticating: record)
       guard record.lists(collection) else { return }
       try record.setSealed(false, collection, key: key)
       try setVault(record)

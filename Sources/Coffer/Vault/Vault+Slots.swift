@@ -114,7 +114,7 @@ extension Vault {
   ) throws -> Result {
     try database.write { session in
       guard var record = try session.vaultRecord() else { throw CofferError.vaultNotFound }
-      let result = try body(&record, keys.key(authenticating: record))
+      let result = try body(&record, session.vaultKey(authenticating: record))
       try session.setVault(record)
       session.note(action(result))
       return result
@@ -156,6 +156,7 @@ extension Vault {
     do {
       try database.write { session in
         guard try session.vaultRecord() == record else { throw CofferError.busy }
+        try session.checkRemembered(record)
         try session.checkDeclarations(by: record)
         try session.sealAnew(under: newRecord.generation, progress)
         try session.setVault(newRecord)

@@ -48,6 +48,8 @@ public struct Vault: Sendable {
       try session.setVault(record)
       session.note(.vaultCreated)
     }
+    // It takes the place of a vault that is gone.
+    keys.setVoucher(rememberedOutside)
     try add(secret, of: record, from: key)
   }
 
@@ -140,16 +142,26 @@ public struct Vault: Sendable {
     database.vaultWasUnlocked()
   }
 
-  /// What is remembered of the key last used; read this before the vault's record, which another process may replace.
-  private func memories() -> [VaultMemory] {
-    guard case .file(let store) = database.backing else { return [keys.memory].compactMap(\.self) }
-    return [keys.memory, database.core.witness?.rememberedVault(store)].compactMap(\.self)
+  /// What is remembered of the key last used, here and in the record; read this before the vault's record, which another process
+  /// may replace.
+  private func memories() -> Memories { Memories(own: keys.memory, kept: rememberedOutside) }
+
+  private struct Memories {
+    let own: VaultMemory?
+    let kept: VaultMemory?
   }
 
-  private func check(_ secret: SecretBytes, of record: VaultRecord, by memories: [VaultMemory]) throws {
-    for memory in memories where try !CofferError.translating({ try memory.vouches(for: secret, of: record) }) {
+  private var rememberedOutside: VaultMemory? {
+    guard case .file(let store) = database.backing else { return nil }
+    return database.core.witness?.rememberedVault(store)
+  }
+
+  private func check(_ secret: SecretBytes, of record: VaultRecord, by memories: Memories) throws {
+    for memory in [memories.own, memories.kept].compactMap(\.self)
+    where try !CofferError.translating({ try memory.vouches(for: secret, of: record) }) {
       throw CofferError.vaultKeyUnverified(known: Int(memory.generation), found: Int(record.generation))
     }
+    keys.setVoucher(memories.kept)
   }
 
   /// Remembers the key in use outside of the store.

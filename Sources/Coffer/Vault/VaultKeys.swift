@@ -50,15 +50,72 @@ package final class VaultKeys: Sendable {
 
   let events = Broadcast<VaultEvent>()
 
-  /// What is remembered of the key last used, also while the vault is locked; see `VaultMemory`.
-  private let remembered = Lock<VaultMemory?>(nil)
-  var memory: VaultMemory? { remembered.withLock { $0 } }
+  private struct Memories {
+    /// Of the key last used, also while the vault is locked.
+    var own: VaultMemory?
+    /// The one in the record outside of the store that has vouched for `own`, or is `own`.
+    var voucher: VaultMemory?
+  }
+
+  private let memories = Lock(Memories())
+
+  /// What is remembered of the key last used; see `VaultMemory`.
+  var memory: VaultMemory? { memories.withLock { $0.own } }
+
+  private func remember(_ key: VaultMemory) { memories.withLock { $0.own = key } }
 
   /// Remembers a key that was used before a restore.
-  func inherit(_ memory: VaultMemory) { remembered.withLock { $0 = memory } }
+  func inherit(_ memory: VaultMemory) { remember(memory) }
 
   /// Forgets which key was last used: the store was replaced by another one.
-  func forgetMemory() { remembered.withLock { $0 = nil } }
+  func forgetMemory() { memories.withLock { $0 = Memories() } }
+
+  /// What the record should remember in place of `kept`.
+  ///
+  /// The key last used here only if it descends from that one: this program may have missed a new key.
+  func remembered(over kept: VaultMemory?) -> VaultMemory? {
+    memories.withLock { memories in
+      guard let own = memories.own, let kept else { return memories.own ?? kept }
+      return memories.voucher?.isSame(as: kept) ?? false ? own : kept
+    }
+  }
+
+  /// Takes note of what the record remembers now.
+  func didRemember(_ kept: VaultMemory?) {
+    memories.withLock { memories in
+      if let kept, memories.own?.isSame(as: kept) ?? false { memories.voucher = kept }
+    }
+  }
+
+  /// Lets the key last used here take the place of `kept` in the record.
+  func setVoucher(_ kept: VaultMemory?) { memories.withLock { $0.voucher = kept } }
+
+  /// Whether `kept`, in the record, is what has vouched for the key last used here, or vouches for `key` of `record`.
+  private func isVouched(_ key: SecretBytes, of record: VaultRecord, by kept: VaultMemory?) throws -> Bool {
+    guard let kept else { return true }
+    if memories.withLock({ $0.voucher?.isSame(as: kept) ?? false }) { return true }
+    guard try CofferError.translating({ try kept.vouches(for: key, of: record) }) else { return false }
+    setVoucher(kept)
+    return true
+  }
+
+  /// Throws if the vault's row is not under the key that the record remembers, nor under its successor.
+  ///
+  /// A program that was idle may have missed a new key, and someone whom that locked out may have put back the row that this program
+  /// knows.
+  ///
+  /// - Parameter kept: What the record remembers of the vault.
+  func check(_ record: VaultRecord, rememberedAs kept: VaultMemory?) throws {
+    guard let kept else { return }
+    let key = keys.withLock { keys in
+      keys.flatMap { $0.vaultID == record.id ? $0.byGeneration[record.generation]?.secret : nil }
+    }
+    // While the vault is locked, only what is sealed already is written.
+    let isVouched = try key.map { try self.isVouched($0, of: record, by: kept) } ?? !kept.isLater(than: record)
+    guard isVouched else {
+      throw CofferError.vaultKeyUnverified(known: Int(kept.generation), found: Int(record.generation))
+    }
+  }
 
   // MARK: Unlocking
 
@@ -85,7 +142,7 @@ package final class VaultKeys: Sendable {
       keys?.take(key, of: record)
       keys?.source = source.flatMap { $0.canBeReadAgain ? $0 : nil }
     }
-    remembered.withLock { $0 = key.memory }
+    remember(key.memory)
     isThere.store(true, ordering: .releasing)
     unlockCount.add(1, ordering: .acquiringAndReleasing)
     events.send(.unlocked)
@@ -103,7 +160,10 @@ package final class VaultKeys: Sendable {
   /// as locked.
   ///
   /// A key file may get the new key later, and is read each time; a command runs once for each new key.
-  func follow(_ record: VaultRecord) throws {
+  ///
+  /// - Parameter remembered: Reads what the record outside of the store remembers, which must vouch for the new key, too: the key
+  ///   held here may not be the last one.
+  func follow(_ record: VaultRecord, remembered: () -> VaultMemory?) throws {
     let unlocked = keys.withLock { keys -> (source: KeySource?, isNews: Bool, memory: VaultMemory)? in
       // Someone has put an older record back.
       guard let keys, keys.vaultID == record.id, record.generation > keys.current else { return nil }
@@ -115,7 +175,9 @@ package final class VaultKeys: Sendable {
     guard let (source, isNews, memory) = unlocked else { return }
     if case .keyCommand = source, !isNews { return }
     // Outside the lock: a command may take minutes.
-    guard let secret = source.flatMap({ try? record.open($0) }), try memory.vouches(for: secret, of: record) else {
+    guard let secret = source.flatMap({ try? record.open($0) }), try memory.vouches(for: secret, of: record),
+      try isVouched(secret, of: record, by: remembered())
+    else {
       keys.withLock { $0?.missedGeneration = record.generation }
       if isNews { events.send(.keyReplaced(isFollowed: false)) }
       return
@@ -125,7 +187,7 @@ package final class VaultKeys: Sendable {
       // If the vault was locked meanwhile, it stays locked.
       guard keys?.vaultID == record.id, let current = keys?.current, record.generation > current else { return false }
       keys?.take(key, of: record)
-      remembered.withLock { $0 = key.memory }
+      remember(key.memory)
       return true
     }
     if hasFollowed { events.send(.keyReplaced(isFollowed: true)) }
@@ -142,7 +204,7 @@ package final class VaultKeys: Sendable {
     let isUnlocked = keys.withLock { keys in
       if isCurrent {
         keys?.current = generation
-        if let memory = keys?.byGeneration[generation]?.memory { remembered.withLock { $0 = memory } }
+        if let memory = keys?.byGeneration[generation]?.memory { remember(memory) }
       } else {
         keys?.byGeneration[generation] = nil
       }
@@ -179,15 +241,18 @@ package final class VaultKeys: Sendable {
   /// - Parameters:
   ///   - mac: The MAC of the vault's record, which identifies a known list.
   ///   - record: Reads the whole record.
+  ///   - remembered: As for `follow`.
   /// - Throws: `CofferError.locked` when another process has replaced the key since; `.damaged` when the record is not
   ///   authentic, or another vault's.
-  func lists(_ collection: String, mac: [UInt8], record: () throws -> VaultRecord?) throws -> Bool? {
+  func lists(
+    _ collection: String, mac: [UInt8], record: () throws -> VaultRecord?, remembered: () -> VaultMemory?
+  ) throws -> Bool? {
     let name = ByteString(collection)
     let known = keys.withLock { $0.map { $0.list.mac == mac ? $0.list.names.contains(name) : nil } }
     guard let known else { return nil }
     if let known { return known }
     guard let record = try record() else { throw CofferError(VaultRecord.edited) }
-    try follow(record)
+    try follow(record, remembered: remembered)
     return try keys.withLock { keys in
       guard let present = keys else { return nil }
       guard present.vaultID == record.id else { throw CofferError(VaultRecord.edited) }

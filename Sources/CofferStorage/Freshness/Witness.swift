@@ -97,6 +97,14 @@ package struct Witness: Sendable {
   }
 }
 
+/// Has a record of a store: asked before an envelope that others have written is followed.
+package protocol EnvelopeWitness: AnyObject, Sendable {
+  /// The record; nil if there is none, or if it is the one that was last found to be of the store as it is open.
+  func changedRecord() -> [UInt8]?
+  /// Takes note that a record is of the store as it is open.
+  func noteVouched(_ record: [UInt8])
+}
+
 /// What is remembered of a vault's key: enough to recognize it, and the successor that it vouches for, and not enough to
 /// open anything.
 package struct VaultMemory: Sendable {

@@ -28,6 +28,8 @@ package final class SQLiteConnection {
   }
 
   var synchronization: Synchronization?
+  /// The data version as of which the store was last compared with what is remembered of it outside; nil if it was not.
+  package var comparedVersion: UInt32?
   private var busyTimeout = Duration.zero
 
   var commitHook: CommitHook?

@@ -104,7 +104,9 @@ private struct FormerHolder {
   }
 
   /// Overwrites the file in place, as another program does.
-  private func overwrite(_ bytes: some Sequence<UInt8>) throws {
+  private func overwrite(_ bytes: some Sequence<UInt8>) throws { try Self.overwrite(store, bytes) }
+
+  private static func overwrite(_ store: TemporaryStore, _ bytes: some Sequence<UInt8>) throws {
     let source = store.folder + "/forged"
     try Data(bytes).write(to: URL(fileURLWithPath: source))
     let child = try Child.run("/bin/dd", ["if=" + source, "of=" + store.path, "conv=notrunc", "status=none"])
@@ -168,6 +170,67 @@ private struct FormerHolder {
     }
     try connection.readWrite { try $0.setObject("later", forKey: "k") }
     #expect(try value(database) == "later")
+  }
+
+  /// What he puts in place of the present store, beside a program that has had the state of then open all the time.
+  enum Past: CaseIterable {
+    /// His pages, under an envelope with a higher sequence.
+    case newerEnvelope
+    /// The file as that program knows it: not even its sequence differs.
+    case wholeFile
+  }
+
+  /// A program that was idle while the root key was replaced, and what it does when he has put back the state of before.
+  ///
+  /// - Parameter isRemembered: Whether the program finds a record of the newest state.
+  private func idleProgram(_ past: Past, isRemembered: Bool) throws -> (outcome: String?, isRecordKept: Bool) {
+    let store = try TemporaryStore()
+    let anchor = FileAnchor(folder: store.folder + "/records")
+    let options = Database.Options.quiet.anchored(anchor)
+    let first = try Database.create(at: store.path, key: store.key, options: options)
+    try first.addSlot(holderKey, label: "his")
+    try first.makeConnection().readWrite { try $0.setObject("before", forKey: "k") }
+    try first.close()
+    let holder = try FormerHolder(copying: store, key: holderKey)
+    let program = try Child.start(
+      TemporaryStore.worker, ["follow", store.path, store.keyFile] + (isRemembered ? [store.folder + "/records"] : []))
+    #expect(program.readLine() == "ready")
+    let owner = try Database.open(at: store.path, key: store.key, options: options)
+    try owner.makeConnection().readWrite { try $0.setObject("after", forKey: "k") }
+    try owner.rotate(newRootKeyFor: [store.key], droppingSlots: [1])
+    #expect(try owner.makeConnection().perform { try $0.connection.checkpointAndTruncate {} })
+    try owner.close()
+    let present = try store.bytes()
+    let record = try #require(anchor.record(ofStoreAt: store.path))
+    var forged = holder.file
+    if past == .newerEnvelope {
+      let envelope = try Envelope(copy: [UInt8](present.prefix(Layout.envelopeCopyByteCount))[...])
+      forged.replaceSubrange(
+        ..<Layout.envelopeByteCount, with: try holder.forgery(over: envelope, .missing, .none))
+    }
+    try Self.overwrite(store, forged)
+    try program.write("go")
+    let outcome = program.readLine()
+    if isRemembered {
+      #expect(try store.bytes().dropFirst(Layout.envelopeByteCount) == forged.dropFirst(Layout.envelopeByteCount))
+    }
+    return (outcome, anchor.record(ofStoreAt: store.path) == record)
+  }
+
+  @Test(
+    "gets no program that was idle while the root key was replaced to write for him, where a newer state is remembered, and the record stays",
+    arguments: Past.allCases)
+  func idle(_ past: Past) throws {
+    let (outcome, isRecordKept) = try idleProgram(past, isRemembered: true)
+    #expect(outcome?.contains("under another root key than the one last used here") ?? false, "\(outcome ?? "")")
+    #expect(isRecordKept)
+  }
+
+  @Test(
+    "gets what a program writes that was idle while the root key was replaced, where nothing is remembered: a limit that SECURITY.md names",
+    arguments: Past.allCases)
+  func idleWithoutRecord(_ past: Past) throws {
+    #expect(try idleProgram(past, isRemembered: false).outcome == "wrote")
   }
 
   @Test("gets no fresh opening of the store with his envelope, with or without a record")

@@ -6,6 +6,44 @@ import Testing
 
 @testable import Coffer
 
+/// What someone has kept who could unlock the vault.
+private struct Holder {
+  let row: VaultRecord
+  let key: SecretBytes
+
+  private func derived(_ info: String) throws -> SecretBytes {
+    try HKDF.deriveKey(from: key, salt: row.id, info: Array("coffer v1 vault \(info)".utf8), count: 32)
+  }
+
+  private func number(_ value: UInt32) -> [UInt8] { withUnsafeBytes(of: value.bigEndian, Array.init) }
+
+  /// That his key follows itself.
+  func succession(_ generation: UInt32) throws -> [UInt8] {
+    let commitment = try derived("commitment").withUnsafeBytes(Array.init)
+    return try (row.id + number(generation) + commitment).withUnsafeBytes {
+      try HMACSHA256.authenticate($0, key: derived("succession"))
+    }
+  }
+
+  /// Puts back the row of then, with the owner's slot, under another number, and a MAC under the key of then.
+  func plant(_ generation: UInt32, _ succession: [UInt8], _ connection: Connection) throws {
+    let slots = row.encodedSlots
+    let bytes =
+      row.id + number(generation) + succession + number(UInt32(slots.count)) + slots + row.encodedSealedCollections
+    let mac = try bytes.withUnsafeBytes { try HMACSHA256.authenticate($0, key: derived("MAC")) }
+    try connection.perform { session in
+      try session.connection.beginWrite(.full)
+      let statement = try session.connection.statement(
+        "UPDATE vault SET generation = ?, slots = ?, mac = ?, succession = ?")
+      statement.bind(Int64(generation), at: 1)
+      for (index, bytes) in zip(Int32(2)..., [slots, mac, succession]) { statement.bind(bytes, at: index) }
+      try statement.run()
+      try session.connection.commit()
+      session.cache.removeAll()
+    }
+  }
+}
+
 /// Each test is named after its row of the threat table in `SECURITY.md`.
 @Suite("A former holder of a slot of the vault, who has the store's key") struct FormerVaultHolderTests {
   private let store: TemporaryStore
@@ -15,9 +53,9 @@ import Testing
   /// The owner's program; it has the vault unlocked.
   private let database: Database
   private let connection: Connection
-  /// What he has kept.
-  private let formerRow: VaultRecord
-  private let formerKey: SecretBytes
+  private let holder: Holder
+  private var formerRow: VaultRecord { holder.row }
+  private var formerKey: SecretBytes { holder.key }
   private let presentSuccession: [UInt8]
 
   init() throws {
@@ -29,8 +67,7 @@ import Testing
     try database.vault.create(key: .keyFile(vaultKeyFile))
     try database.seal(collection: "tokens")
     try database.vault.addSlot(.key(.random(count: 32)), label: "his")
-    formerRow = try #require(try database.vault.record())
-    formerKey = try database.vault.vaultKey()
+    holder = Holder(row: try #require(try database.vault.record()), key: try database.vault.vaultKey())
     try database.vault.rotate(newKeyFor: [.keyFile(vaultKeyFile)], droppingSlots: [1])
     presentSuccession = try #require(try database.vault.record()).succession
     try connection.readWrite { try $0.setObject("s3cret", forKey: "k", inCollection: "tokens") }
@@ -38,38 +75,16 @@ import Testing
 
   // MARK: What he writes
 
-  private func key(_ info: String, of secret: SecretBytes) throws -> SecretBytes {
-    try HKDF.deriveKey(from: secret, salt: formerRow.id, info: Array("coffer v1 vault \(info)".utf8), count: 32)
-  }
-
-  private func number(_ value: UInt32) -> [UInt8] { withUnsafeBytes(of: value.bigEndian, Array.init) }
-
   /// What he says of the succession: nothing, anything, and that his key follows itself.
   private func successions(_ generation: UInt32) throws -> [[UInt8]] {
-    let commitment = try key("commitment", of: formerKey).withUnsafeBytes(Array.init)
-    let itself = try (formerRow.id + number(generation) + commitment).withUnsafeBytes {
-      try HMACSHA256.authenticate($0, key: key("succession", of: formerKey))
-    }
-    return [[UInt8](repeating: 0, count: 32), [UInt8](repeating: 7, count: 32), itself, presentSuccession]
+    [
+      [UInt8](repeating: 0, count: 32), [UInt8](repeating: 7, count: 32), try holder.succession(generation),
+      presentSuccession,
+    ]
   }
 
-  /// The row of then, with the owner's slot, under another number, and a MAC under the key of then.
   private func plant(_ generation: UInt32, _ succession: [UInt8]) throws {
-    let slots = formerRow.encodedSlots
-    let bytes =
-      formerRow.id + number(generation) + succession + number(UInt32(slots.count)) + slots
-      + formerRow.encodedSealedCollections
-    let mac = try bytes.withUnsafeBytes { try HMACSHA256.authenticate($0, key: key("MAC", of: formerKey)) }
-    try connection.perform { session in
-      try session.connection.beginWrite(.full)
-      let statement = try session.connection.statement(
-        "UPDATE vault SET generation = ?, slots = ?, mac = ?, succession = ?")
-      statement.bind(Int64(generation), at: 1)
-      for (index, bytes) in zip(Int32(2)..., [slots, mac, succession]) { statement.bind(bytes, at: index) }
-      try statement.run()
-      try session.connection.commit()
-      session.cache.removeAll()
-    }
+    try holder.plant(generation, succession, connection)
   }
 
   private func plants() throws -> [(generation: UInt32, succession: [UInt8])] {
@@ -99,6 +114,43 @@ import Testing
       #expect { try database.vault.unlock(vaultKey) } throws: { isRefused($0) }
       #expect { try database.vault.unlock(vaultKey: formerKey) } throws: { isRefused($0) }
     }
+  }
+
+  @Test(
+    "gets no program that was idle while the vault's key was replaced to seal anything under his key, where the present one is remembered"
+  )
+  func idle() throws {
+    let anchor = FileAnchor(folder: store.folder + "/records")
+    let place = try TemporaryStore()
+    let database = try Database.create(at: place.path, key: place.key, options: .quiet.anchored(anchor))
+    try database.vault.create(key: vaultKey)
+    try database.seal(collection: "tokens")
+    try database.vault.addSlot(.key(.random(count: 32)), label: "his")
+    let row = try #require(try database.vault.record())
+    let holder = Holder(row: row, key: try database.vault.vaultKey())
+    let program = try place.startWorker("follow-sealed", vaultKeyFile, store.folder + "/records")
+    #expect(program.readLine() == "ready")
+    try database.vault.rotate(newKeyFor: [vaultKey], droppingSlots: [1])
+    let present = try #require(try database.vault.record())
+    let record = try #require(anchor.record(ofStoreAt: place.path))
+    let connection = try database.makeConnection()
+    for (generation, succession) in [(1, row.succession), (2, try holder.succession(2)), (3, try holder.succession(3))]
+    {
+      try holder.plant(UInt32(generation), succession, connection)
+      try program.write("go")
+      let outcome = program.readLine()
+      #expect(outcome != nil && outcome != "wrote", "\(generation): \(outcome ?? "")")
+      if generation == 1 { #expect(outcome == "\(CofferError.vaultKeyUnverified(known: 2, found: 1))") }
+      #expect(anchor.record(ofStoreAt: place.path) == record)
+    }
+    // The owner's new key is followed.
+    try connection.perform { session in
+      try session.connection.beginWrite(.full)
+      try session.vaultTable.set(present)
+      try session.connection.commit()
+    }
+    try program.write("go")
+    #expect(program.readLine() == "wrote")
   }
 
   @Test("gets no fresh program to unlock the vault under his key, where the present one is remembered")
