@@ -52,6 +52,11 @@ extension Store {
       try file.finish()
     }
 
+    deinit {
+      // What opening the copy has made, and a full disk did not let it close.
+      for suffix in ["-wal", "-shm"] { _ = try? owner.acting { unlink(temporaryPath + suffix) } }
+    }
+
     /// Puts the copy where no store is.
     ///
     /// - Throws: `StorageError.exists` if there is one by now.
@@ -65,14 +70,18 @@ extension Store {
     /// Programs that wait for the write lock find the new store once they get it; those that read from memory see that
     /// there was a commit.
     ///
-    /// - Parameter replacing: Runs its argument, the rename.
+    /// - Parameters:
+    ///   - check: Called once no other program can write any more; an error that it throws ends this, and nothing is changed.
+    ///   - replacing: Runs its argument, the rename.
     /// - Returns: The path of a copy of the old store, without a log unless a reader kept that from being checkpointed.
     package func place(
-      over connection: SQLiteConnection, busyTimeout: Duration, replacing: (() throws -> Void) throws -> Void
+      over connection: SQLiteConnection, busyTimeout: Duration, check: () throws -> Void,
+      replacing: (() throws -> Void) throws -> Void
     ) throws -> String {
       guard let store = connection.store, let database = connection.databaseFile else { throw StorageError.closed }
       try Self.lockCheckpointed(connection, busyTimeout)
       do {
+        try check()
         // Writes its page even though the value stays the same.
         let version = try connection.statement("PRAGMA user_version").first { $0.integer(0) } ?? 0
         try connection.execute("PRAGMA user_version=\(version)")
@@ -119,12 +128,15 @@ extension Store {
 
     /// Puts the copy in place of a store that its key does not open.
     ///
-    /// - Parameter force: Whether to proceed if programs have it open, once none of them writes.
+    /// - Parameters:
+    ///   - force: Whether to proceed if programs have it open, once none of them writes.
+    ///   - check: As above; gets the envelope, nil if it cannot be read.
     /// - Returns: The path of a copy of the old store, with a copy of its log.
     package func placeOverUnreadable(
-      force: Bool, replacing: (() throws -> Void) throws -> Void
+      force: Bool, check: (Envelope?) throws -> Void, replacing: (() throws -> Void) throws -> Void
     ) throws -> String {
       let aside = try Store.whileLocked(path, force: force) { descriptor in
+        try check(EnvelopeFile.envelope(in: descriptor, path: path))
         let aside = try keepAside { try $0.append(contentsOf: descriptor, path: path) }
         try replace(replacing)
         return aside

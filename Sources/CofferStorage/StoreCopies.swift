@@ -48,7 +48,11 @@ extension FilePath {
   static func temporary(besides path: String, _ isWanted: ([UInt8]) -> Bool) -> [String] {
     let folder = folder(above: path)
     let names = (try? FolderNames.read(folder)) ?? []
-    let found = names.filter { NewFile.finalName(ofTemporary: $0).map(isWanted) ?? false }
+    let found = names.filter { name in
+      // A store that was open under a temporary name has a log and an index.
+      let isCompanion = ["-wal", "-shm"].contains { name.suffix($0.utf8.count).elementsEqual($0.utf8) }
+      return NewFile.finalName(ofTemporary: isCompanion ? name.dropLast(4) : name).map(isWanted) ?? false
+    }
     let prefix = folder == "/" ? folder : folder + "/"
     return found.map { prefix + String(decoding: $0, as: UTF8.self) }.sorted()
   }

@@ -89,6 +89,63 @@ import Testing
     try tool.succeed("restore-store", copy, "--key-file", leaked, "--accept-keys")
   }
 
+  /// Expects that nothing is restored where no store is without --accept-keys, and that the question has all of `parts`.
+  private func expectQuestionOfRecord(
+    _ backup: String, _ parts: String..., location: SourceLocation = #_sourceLocation
+  ) throws {
+    let run = try tool.run("restore-store", backup, "--no-input")
+    #expect(run.code == 2, "\(run.message)", sourceLocation: location)
+    for part in parts + ["There is no store any more", "--accept-keys", "Nothing was changed"] {
+      #expect(run.message.contains(part), "\(part): \(run.message)", sourceLocation: location)
+    }
+    #expect(!tool.exists(tool.store), sourceLocation: location)
+  }
+
+  @Test(
+    "A store that is missing is compared by its record: keys replaced since, an older state, and another store are named"
+  )
+  func missingStore() throws {
+    try makeVault()
+    let first = try copyStore("first.coffer")
+    try tool.succeed("set", "a", "2")
+    let second = try copyStore("second.coffer")
+    let backup = tool.path("backup.coffer")
+    try tool.succeed("backup", backup)
+    unlink(tool.store)
+    try expectQuestionOfRecord(first, "cannot be compared")
+    try expectQuestionOfRecord(backup, "is no copy of the one last used here")
+    // What is remembered brings nothing back.
+    #expect(try tool.run("restore-store", second, "--no-input").code == 0)
+    try tool.succeed("rotate", "--vault", "--vault-key-file", vaultKey, "--drop", "Mallory")
+    let third = try copyStore("third.coffer")
+    unlink(tool.store)
+    try expectQuestionOfRecord(second, "The vault is under another key than the one last used")
+    #expect(try tool.run("restore-store", third, "--no-input").code == 0)
+    try tool.succeed("key", "add", "--new-key-file", tool.path("bob"), "--label", "Bob")
+    let fourth = try copyStore("fourth.coffer")
+    try tool.succeed("rotate", "--new-root-key", "--drop", "Bob")
+    unlink(tool.store)
+    try expectQuestionOfRecord(
+      fourth, "under another root key", "\"Bob\") opens the store again", "anyone who had a slot then")
+    // The refusals have changed nothing of what is remembered.
+    try FileManager.default.copyItem(atPath: fourth, toPath: tool.store)
+    #expect(try tool.run("get", "a").code == 17)
+    unlink(tool.store)
+    try tool.succeed("restore-store", fourth, "--accept-keys")
+    #expect(try tool.succeed("get", "a") == "2\n")
+  }
+
+  @Test("A store that is older than its record vouches for no backup")
+  func olderStore() throws {
+    try tool.succeed("set", "a", "1")
+    try tool.succeed("key", "add", "--new-key-file", tool.path("bob"), "--label", "Bob")
+    let copy = try copyStore("copy.coffer")
+    try tool.succeed("rotate", "--new-root-key", "--drop", "Bob")
+    unlink(tool.store)
+    try FileManager.default.copyItem(atPath: copy, toPath: tool.store)
+    try expectQuestion(copy, "is not the one last used here")
+  }
+
   @Test("A store that is damaged compares nothing, which is said")
   func damagedStore() throws {
     try tool.succeed("set", "a", "1")

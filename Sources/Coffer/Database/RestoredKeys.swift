@@ -37,8 +37,12 @@ package struct RestoredKeys: Sendable {
   package let changesVaultKey: Bool
   /// The collections that are sealed in the store, and not in the backup.
   package let unsealed: [String]
-  /// Why the store that will be replaced could not be opened, so that only its slots were compared; nil if it was.
+  /// Why the store that will be replaced could not be compared, or only its slots; nil if it was compared.
+  ///
+  /// `.rolledBack` or `.anotherStore` if it is not the one that is remembered; if there is none any more, that the backup is not.
   package let obstacle: CofferError?
+  /// Whether there is no store to be replaced, so that only the record of it was compared.
+  package let isMissing: Bool
 
   package var isEmpty: Bool {
     slots.isEmpty && vaultSlots.isEmpty && !bringsBackRootKey && !changesVaultKey && unsealed.isEmpty && obstacle == nil
@@ -48,7 +52,10 @@ package struct RestoredKeys: Sendable {
   ///   - backup: The copy of the backup.
   ///   - store: The store that it will replace.
   ///   - memory: What the record outside of the store remembers of the vault.
-  init(_ backup: Database, replacing store: Database, _ memory: VaultMemory?) throws {
+  ///   - obstacle: Why the store is not the one that is remembered.
+  init(
+    _ backup: Database, replacing store: Database, _ memory: VaultMemory?, because obstacle: CofferError?
+  ) throws {
     let (copy, old) = (try backup.storeOnDisk(), try store.storeOnDisk())
     let isSame = copy.storeID == old.storeID
     slots = Slots(
@@ -65,7 +72,28 @@ package struct RestoredKeys: Sendable {
       }
     let sealed = try Set(Self.sealedCollections(of: backup).map { ByteString($0) })
     unsealed = try Self.sealedCollections(of: store).filter { !sealed.contains(ByteString($0)) }
-    obstacle = nil
+    self.obstacle = obstacle
+    isMissing = false
+  }
+
+  /// What can be said if there is no store any more, which a record may still remember.
+  ///
+  /// - Parameter objection: Why the backup is not what that remembers.
+  init(_ backup: Database, missing objection: CofferError?, _ memory: VaultMemory?) throws {
+    // The key in use may be one that was locked out, too.
+    let copy = try backup.storeOnDisk()
+    var (changesSlots, hasFormerRootKey) = (objection != nil, false)
+    if case .rolledBack(let known, let found)? = objection {
+      hasFormerRootKey = known.commit == nil
+      changesSlots = hasFormerRootKey || known.envelope != found.envelope
+    }
+    slots = Slots(changesSlots ? copy.envelope.slots : [], replacing: [], isSame: false)
+    vaultSlots = Slots([], replacing: [], isSame: true)
+    bringsBackRootKey = hasFormerRootKey
+    changesVaultKey = try backup.vault.record().flatMap { memory?.isLater(than: $0) } ?? false
+    unsealed = []
+    obstacle = objection
+    isMissing = true
   }
 
   /// What can be said about a store that does not open: its slots need no key, and are not authenticated.
@@ -82,6 +110,7 @@ package struct RestoredKeys: Sendable {
     changesVaultKey = try backup.vault.record().flatMap { memory?.isLater(than: $0) } ?? false
     unsealed = []
     self.obstacle = obstacle
+    isMissing = false
   }
 
   private static func sealedCollections(of database: Database) throws -> [String] {

@@ -214,6 +214,15 @@ final class EnvelopeFile: @unchecked Sendable {
     let envelope: Envelope
   }
 
+  /// The envelope in an open file, which no other descriptor may be opened for, since closing that would drop its locks; nil if it
+  /// cannot be read.
+  static func envelope(in descriptor: Int32, path: String) -> Envelope? {
+    var bytes = [UInt8](repeating: 0, count: Layout.envelopeByteCount)
+    guard pread(descriptor, &bytes, bytes.count, 0) == bytes.count else { return nil }
+    bytes.replaceSubrange(LogNotice.range, with: repeatElement(0, count: LogNotice.range.count))
+    return try? newest(in: bytes, path: path).envelope
+  }
+
   private static func newest(in bytes: [UInt8], path: String) throws -> Contents {
     // SQLite's VFS also treats a file of one byte as empty.
     var status = stat()

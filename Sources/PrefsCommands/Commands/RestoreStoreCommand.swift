@@ -15,8 +15,9 @@ struct RestoreStoreCommand: ParsableCommand {
       A backup made by `prefs backup` opens with one key: the other slots, and a recovery key, do not open it. A copy of the \
       store's file opens with the keys of its time. The vault comes back as it was, and a collection may have been sealed \
       since. Keys that open the store or its vault again, keys that no longer do, and collections that are not sealed any more \
-      are named, and confirmed on a terminal or with --accept-keys; so is a store that cannot be compared, because it is damaged \
-      or the key in use does not open it. A backup that is not whole is refused: `prefs salvage` reads what is readable of it.
+      are named, and confirmed on a terminal or with --accept-keys; so is a store that cannot be compared, because it is damaged, \
+      the key in use does not open it, or it is missing and was newer than the backup. If the store is changed while that is \
+      asked, it is asked again. A backup that is not whole is refused: `prefs salvage` reads what is readable of it.
 
       Examples:
         prefs backup monday.coffer
@@ -97,6 +98,26 @@ struct RestoreStoreCommand: ParsableCommand {
     var sentences: [String] = []
     switch keys.obstacle {
     case nil: break
+    case .rolledBack(let known, _) where keys.isMissing && known.commit == nil:
+      sentences = [
+        "There is no store any more, and the one last used here was under another root key than the backup, usually a later one. "
+          + "Its vault and what is sealed cannot be compared."
+      ]
+    case .rolledBack(let known, let found) where keys.isMissing:
+      sentences = [
+        "There is no store any more, and the one last used here was at \(known); the backup is at \(found). What was sealed, and "
+          + "which keys were added or removed since, cannot be compared."
+      ]
+    case .anotherStore where keys.isMissing:
+      sentences = [
+        "There is no store any more, and the backup is no copy of the one last used here. Its keys, its vault and what is sealed "
+          + "cannot be compared."
+      ]
+    case .rolledBack, .anotherStore:
+      sentences = [
+        "The store that is replaced is not the one last used here, but an older or another one. What has changed in that since, in "
+          + "its keys and in what is sealed, cannot be compared."
+      ]
     case .wrongKey:
       sentences = [
         "The key in use does not open the store that is replaced: someone may have locked it out. Its vault, its root key "

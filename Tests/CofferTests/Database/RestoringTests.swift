@@ -33,6 +33,87 @@ import Testing
     #expect(child.text == store.path + "-replaced-1\n")
   }
 
+  private struct Refusal: Error {}
+
+  /// A copy of the file with a slot that the store has lost since.
+  private func copyWithDroppedSlot() throws -> String {
+    let copy = store.folder + "/copy.coffer"
+    let database = try store.open()
+    try database.addSlot(.key(.random(count: 32)), label: "his")
+    try database.close()
+    try FileManager.default.copyItem(atPath: store.path, toPath: copy)
+    let again = try store.open()
+    try again.removeSlot(1)
+    try again.close()
+    return copy
+  }
+
+  @Test(
+    "and is changed while its restore asks: it asks again, with what has changed, and changes nothing before",
+    arguments: [false, true])
+  func changedMeanwhile(isAccepted: Bool) throws {
+    let copy = try copyWithDroppedSlot()
+    var questions: [RestoredKeys] = []
+    func restore() throws {
+      try Database.restore(at: store.path, from: copy, key: store.key) { keys in
+        questions.append(keys)
+        if questions.count == 1 {
+          let database = try store.open()
+          try database.vault.create(key: .key(.random(count: 32)))
+          try database.seal(collection: "tokens")
+          try database.close()
+        } else if !isAccepted {
+          throw Refusal()
+        }
+      }
+    }
+    if isAccepted { try restore() } else { #expect(throws: Refusal.self) { try restore() } }
+    #expect(questions.map(\.unsealed) == [[], ["tokens"]])
+    #expect(questions.map { $0.vaultSlots.lost.count } == [0, 1])
+    #expect(try value(at: store.path) == "new")
+    #expect(FileManager.default.fileExists(atPath: store.path + "-replaced-1") == isAccepted)
+    let present = try store.open()
+    #expect(try present.vault.exists() == !isAccepted)
+    try present.close()
+    #expect(try FileManager.default.contentsOfDirectory(atPath: store.folder).filter { $0.hasPrefix(".") } == [])
+  }
+
+  @Test("and whose slots are changed while its restore asks, by a key that does not open it: it asks again")
+  func changedUnreadable() throws {
+    let holderKey = KeySource.key(try .random(count: 32))
+    let copy = store.folder + "/copy.coffer"
+    let database = try store.open()
+    try database.addSlot(holderKey, label: "his")
+    try database.close()
+    try FileManager.default.copyItem(atPath: store.path, toPath: copy)
+    let again = try store.open()
+    try again.rotate(newRootKeyFor: [store.key], droppingSlots: [1])
+    try again.close()
+    var questions: [RestoredKeys] = []
+    #expect(throws: Refusal.self) {
+      try Database.restore(at: store.path, from: copy, key: holderKey) { keys in
+        questions.append(keys)
+        guard questions.count == 1 else { throw Refusal() }
+        let database = try store.open()
+        try database.addSlot(.key(.random(count: 32)), label: "new")
+        try database.close()
+      }
+    }
+    #expect(questions.map { $0.slots.lost.map(\.label).contains("new") } == [false, true])
+    #expect(try value(at: store.path) == "new")
+  }
+
+  @Test("leaves nothing of the copy behind if the disk is full")
+  func fullDisk() throws {
+    let recorder = RecordingVFS()
+    recorder.failCalls { $0.kind == .mapIndex ? .error(errno: ENOSPC) : nil }
+    let before = try FileManager.default.contentsOfDirectory(atPath: store.folder).sorted()
+    #expect(throws: CofferError.self) {
+      try Database.restore(at: store.path, from: backup, key: store.key, vfs: recorder.encrypting()) { _ in }
+    }
+    #expect(try FileManager.default.contentsOfDirectory(atPath: store.folder).sorted() == before)
+  }
+
   @Test("by a backup is followed by connections and proxies, and their later writes go to the new one")
   func following() throws {
     let database = try store.open()
