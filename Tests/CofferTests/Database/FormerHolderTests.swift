@@ -199,14 +199,13 @@ private struct FormerHolder {
     try owner.makeConnection().readWrite { try $0.setObject("after", forKey: "k") }
     try owner.rotate(newRootKeyFor: [store.key], droppingSlots: [1])
     #expect(try owner.makeConnection().perform { try $0.connection.checkpointAndTruncate {} })
+    let present = try owner.storeOnDisk().envelope
     try owner.close()
-    let present = try store.bytes()
     let record = try #require(anchor.record(ofStoreAt: store.path))
     var forged = holder.file
     if past == .newerEnvelope {
-      let envelope = try Envelope(copy: [UInt8](present.prefix(Layout.envelopeCopyByteCount))[...])
       forged.replaceSubrange(
-        ..<Layout.envelopeByteCount, with: try holder.forgery(over: envelope, .missing, .none))
+        ..<Layout.envelopeByteCount, with: try holder.forgery(over: present, .missing, .none))
     }
     try Self.overwrite(store, forged)
     try program.write("go")

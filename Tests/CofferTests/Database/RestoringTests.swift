@@ -82,13 +82,18 @@ import Testing
   func changedUnreadable() throws {
     let holderKey = KeySource.key(try .random(count: 32))
     let copy = store.folder + "/copy.coffer"
-    let database = try store.open()
-    try database.addSlot(holderKey, label: "his")
-    try database.close()
-    try FileManager.default.copyItem(atPath: store.path, toPath: copy)
-    let again = try store.open()
-    try again.rotate(newRootKeyFor: [store.key], droppingSlots: [1])
-    try again.close()
+    // An open database is in the way of a restore.
+    do {
+      let database = try store.open()
+      try database.addSlot(holderKey, label: "his")
+      try database.close()
+      try FileManager.default.copyItem(atPath: store.path, toPath: copy)
+    }
+    do {
+      let database = try store.open()
+      try database.rotate(newRootKeyFor: [store.key], droppingSlots: [1])
+      try database.close()
+    }
     var questions: [RestoredKeys] = []
     #expect(throws: Refusal.self) {
       try Database.restore(at: store.path, from: copy, key: holderKey) { keys in
