@@ -78,7 +78,7 @@ extension Keys {
     try preferences.set(["height": 24], forKey: "frame")
     #expect(preferences[frame].width == 80)
     let report = try #require(await errors.first { _ in true })
-    #expect(report.problem?.reason == "of type Frame, not dictionary: there is no \"width\"")
+    #expect(report.problem?.reason == "of type Frame, not dict: there is no \"width\"")
   }
 
   @Test("in a sealed collection, or a secret, is reported without the value")

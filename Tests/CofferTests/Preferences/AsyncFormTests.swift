@@ -180,7 +180,7 @@ private final class Count: Sendable {
     let store = try TemporaryStore()
     let path = store.path
     let key = store.key
-    let stretching = PasswordHash.scrypt(log2N: 10, r: 8, p: 1)
+    let stretching = PasswordHash.scrypt(log2N: 14, r: 8, p: 1)
     await #expect(throws: CofferError.storeNotFound(path: path)) { try await Database.open(at: path, key: key) }
     let created = try await Database.create(at: path, key: key)
     try await created.close()
