@@ -51,8 +51,8 @@ extension CofferError {
     case .usedUnderAnotherName: .conflict
     case .versionNotFound, .slotNotFound, .vaultNotFound, .environmentNotFound: .notFound
     case .lastSlot, .slotsFull, .slotsNotOpened, .secretInUse: .refused
-    case .notAStore, .notEncodable, .notDecodable, .invalidValue, .undeclaredSetting, .notMutable, .invalidSettings, .notExportable,
-      .malformedSettings:
+    case .notAStore, .notEncodable, .notDecodable, .invalidValue, .undeclaredSetting, .notMutable, .invalidSettings,
+      .notExportable, .malformedSettings:
       .format
     case .newerFormat: .newerFormat
     case .rolledBack, .anotherStore, .vaultKeyUnverified: .rolledBack
