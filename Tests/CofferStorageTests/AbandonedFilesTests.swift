@@ -36,10 +36,10 @@ import Testing
       let old = path(of: "day1.coffer", "a")
       let (young, written) = (path(of: "day2.coffer", "b"), path(of: "day3.coffer", "c"))
       let (key, foreign) = (path(of: "key", "d"), path(of: "report", "e"))
-      for suffix in ["", "-wal", "-shm"] { try leave(bytes, at: old + suffix, hours: 2) }
+      for suffix in ["", "-wal", "-shm"] { try leave(suffix.isEmpty ? bytes : [1], at: old + suffix, hours: 2) }
       try leave(bytes, at: young, hours: 0)
       try leave(bytes, at: written, hours: 2)
-      try leave(bytes, at: written + "-wal", hours: 0)
+      try leave([1], at: written + "-wal", hours: 0)
       try leave(Array("coffer-key-1:00".utf8), at: key, hours: 2)
       try leave(Array("a report".utf8), at: foreign, hours: 2)
       #expect(StoreCopies.unfinished(besides: store.path) == [old, young, written, key])
