@@ -98,10 +98,11 @@ struct KeySourceTests {
     #expect(try tool.run("get", "x").message == "")
     chmod(tool.keyFile, 0o644)
     try #require(symlink(tool.keyFile, tool.path("link")) == 0)
-    for (arguments, path) in [([], tool.keyFile), (["--key-file", tool.path("link")], tool.path("link"))] {
+    // The command to run names the file itself: behind a link, it may be another one than meant.
+    for arguments in [[], ["--key-file", tool.path("link")]] {
       let run = try tool.run(["get", "x"] + arguments, input: "".utf8)
       #expect(run.code == 0 && run.text == "1\n")
-      #expect(run.message.split(separator: "\n").count == 1 && run.message.contains("chmod 600 \(path)"))
+      #expect(run.message.split(separator: "\n").count == 1 && run.message.contains("chmod 600 \(tool.keyFile)"))
       #expect(try tool.run(["get", "x", "-q"] + arguments, input: "".utf8).message == "")
     }
     try tool.succeed("seal", "c", "--vault-key-file", tool.path("vault-key"))

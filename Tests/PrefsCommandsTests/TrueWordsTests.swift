@@ -28,7 +28,7 @@ import Testing
     // A letter alone is near every other.
     try tool.succeed("set", "a", "1")
     for key in ["b", "ab", "web/q"] { #expect(try !tool.run("get", key).message.contains("did you mean"), "\(key)") }
-    try tool.succeed("set", "-c", "", "", "1")
+    try tool.succeed("import", "-", "-c", "", "--format", "json", input: #"{"":"1"}"#)
     #expect(try !tool.run("get", "x").message.contains("did you mean"))
     #expect(try !tool.run("list", "x").message.contains("did you mean \"\""))
   }
@@ -157,7 +157,7 @@ import Testing
       mkdir small && mount -t tmpfs -o size=256k,mode=700 none small || exit 99
       export PREFS_STORE=small/s PREFS_KEY_FILE=key
       "$0" init -q && "$0" set -q a 0 || exit 98
-      mkfifo ready; "$0" watch --plain > ready & exec 3< ready; "$0" set -q a 1; read -r line <&3
+      mkfifo ready; "$0" watch --plain --since 0 > ready & exec 3< ready; "$0" set -q a 1; read -r line <&3
       for i in $(seq 2 40); do "$0" set -q a $i || exit 97; done
       "$0" get a; "$0" doctor >&2 || exit 96
       kill $!

@@ -147,9 +147,9 @@ import Testing
     }
     try FileManager.default.removeItem(atPath: store.path)
     database = try store.open()
-    try database.makeConnection().perform { try $0.connection.execute("PRAGMA user_version = 16") }
+    try database.makeConnection().perform { try $0.connection.execute("PRAGMA user_version = 17") }
     try database.close()
-    try expectRefusal({ $0 == .newerFormat(part: "schema", found: 16, supported: 15) }) {
+    try expectRefusal({ $0 == .newerFormat(part: "schema", found: 17, supported: 16) }) {
       _ = try Database.open(at: store.path, key: store.key)
     }
   }
@@ -159,11 +159,11 @@ import Testing
     let crashed = try TemporaryStore()
     let database = try crashed.open()
     let connection = try database.makeConnection()
-    try connection.perform { try $0.connection.execute("PRAGMA user_version = 16") }
+    try connection.perform { try $0.connection.execute("PRAGMA user_version = 17") }
     try crashed.copyAsAfterCrash(to: store)
     let (file, log) = (try store.bytes(), try store.bytes("-wal"))
     #expect(!log.isEmpty)
-    #expect(throws: CofferError.newerFormat(part: "schema", found: 16, supported: 15)) { try store.open() }
+    #expect(throws: CofferError.newerFormat(part: "schema", found: 17, supported: 16)) { try store.open() }
     #expect(try store.bytes() == file)
     #expect(try store.bytes("-wal") == log)
   }

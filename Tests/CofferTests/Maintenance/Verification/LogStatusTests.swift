@@ -11,20 +11,24 @@ import Testing
 @Suite("The status of a log") struct LogStatusTests {
   private let folder: ScratchFolder
   private let recorder = RecordingVFS()
+  private let vfs: EncryptingVFS
   private let key: KeySource
   private let writer: Database
+  /// Open all the time: the last one that closes removes the log.
+  private let connection: Connection
   private var path: String { folder.file("settings.coffer") }
 
   init() throws {
     folder = try ScratchFolder()
     key = .key(try .random(count: 32))
-    writer = try Database.create(
-      at: folder.file("settings.coffer"), key: key, options: .quiet, vfs: recorder.encrypting())
+    vfs = recorder.encrypting()
+    writer = try Database.create(at: folder.file("settings.coffer"), key: key, options: .quiet, vfs: vfs)
+    connection = try writer.makeConnection()
     for number in 0..<3 { try set(number) }
   }
 
   private func set(_ number: Int) throws {
-    try writer.makeConnection().readWrite { try $0.setObject(number, forKey: "n") }
+    try connection.readWrite { try $0.setObject(number, forKey: "n") }
   }
 
   private func copyIndex(from source: String, to target: String) throws {
@@ -45,10 +49,23 @@ import Testing
     try set(4)
     recorder.failCalls { _ in nil }
     let looks = seen.withLock { $0 }
+    #expect(looks.count > 0)
     #expect(looks.last??.frameCount == (try reader.status().log.frameCount))
     #expect(looks.allSatisfy { $0?.problems == [] && $0?.hiddenFrameCount == 0 })
     #expect(try reader.status().log.problems.isEmpty)
     try reader.close()
+    try writer.close()
+  }
+
+  @Test("is that of no log, if another process removes it between two looks at the folder")
+  func removed() throws {
+    let store = try Store.open(at: path, key: key, isReadOnly: true, vfs: vfs)
+    #expect(try LogStatus(of: store).frameCount > 0)
+    recorder.failCalls { call in
+      call.kind == .open && call.path.hasSuffix("-wal") ? .error(errno: ENOENT) : nil
+    }
+    #expect(try LogStatus(of: store).byteCount == 0)
+    recorder.failCalls { _ in nil }
     try writer.close()
   }
 
