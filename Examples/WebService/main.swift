@@ -106,14 +106,14 @@ defer { if arguments.isEmpty { try? FileManager.default.removeItem(atPath: tempo
 let (key, vaultKey) = ("\(folder)/credentials/prefs-key", "\(folder)/credentials/vault-key")
 try KeyFile.create(at: key)
 try KeyFile.create(at: vaultKey)
-let database = try await Database.openOrCreate(at: store, key: .keyFile(key))
+let database = try Database.openOrCreate(at: store, key: .keyFile(key))
 let isNew = try !database.vault.exists()
 if isNew {
-  try await database.vault.create(key: .keyFile(vaultKey))
-  try await database.vault.unlock(.keyFile(vaultKey))
-  try await database.seal(collection: "web-secrets")
+  try database.vault.create(key: .keyFile(vaultKey))
+  try database.vault.unlock(.keyFile(vaultKey))
+  try database.seal(collection: "web-secrets")
 }
-try await database.vault.unlock(.keyFile(vaultKey))
+try database.vault.unlock(.keyFile(vaultKey))
 let operatorsConnection = try database.makeConnection()
 
 func set(_ text: String, _ key: String, in collection: String) throws {
@@ -139,4 +139,4 @@ print("One is killed:", replicas[0].end(by: SIGKILL))
 try set("Still here", "greeting", in: "web")
 print("The other:", try await replicas[1].get("/"))
 print("It shuts down:", replicas[1].end(by: SIGTERM))
-try await database.close()
+try database.close()

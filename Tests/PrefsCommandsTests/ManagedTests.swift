@@ -55,6 +55,20 @@ import Testing
     #expect(try tool.succeed("get", "web/port") == "8080\n" && tool.succeed("get", "web/other") == "9\n")
   }
 
+  @Test("A variable of a file stands for an administrator's key of that name, and not for one beside it")
+  func variables() throws {
+    let locked = try tool.run(
+      ["import", "-", "-c", "web", "--format", "env"], input: "PORT=1\n".utf8,
+      environment: ["PREFS_MANAGED_DIR": tool.path("managed")])
+    #expect(locked.code == 13, "\(locked.message)")
+    let ofDefault = try tool.run(
+      ["import", "-", "-c", "web", "--format", "env"], input: "SIZE=15\n".utf8,
+      environment: ["PREFS_MANAGED_DIR": tool.path("managed")])
+    #expect(ofDefault.code == 0, "\(ofDefault.message)")
+    #expect(try run("get", "web/size").text == "15\n")
+    #expect(try run("exec", "-c", "web", "--", "printenv", "SIZE").text == "15\n")
+  }
+
   @Test("No command for many keys sets a locked one, or any of them")
   func setMany() throws {
     let managed = ["PREFS_MANAGED_DIR": tool.path("managed")]

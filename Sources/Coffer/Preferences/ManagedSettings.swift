@@ -290,7 +290,8 @@ extension ManagedSettings {
       } catch CofferError.permissionDenied(let path, let reason) {
         if identifier.map(own.contains) ?? true { problems.append(.permissionDenied(path: path, reason: reason)) }
       } catch {
-        if let error = error as? CofferError { problems.append(error) }
+        // A folder that cannot be listed is looked at more than once.
+        if let error = error as? CofferError, !problems.contains(error) { problems.append(error) }
       }
     }
     var identifiers = own

@@ -46,7 +46,7 @@ struct TypedSettings {
     return typed
   }
 
-  /// The settings of a file of variables under the keys that are set or declared, if those become the names of these
+  /// The settings of a file of variables under the keys that are set, declared or an administrator's, if those become the names of these
   /// variables; under the names themselves, if not.
   ///
   /// - Throws: ``Failure`` if two keys become the same name.
@@ -73,7 +73,9 @@ struct TypedSettings {
     var keys: [String: Set<ByteString>] = [:]
     let parent = CollectionEnvironment(collection: collection)?.parent
     for name in [collection] + (parent.map { [$0] } ?? []) {
-      for key in try transaction.allKeys(inCollection: name) + declared.settings(in: name).map(\.declaration.name) {
+      let managed = try transaction.effectiveSettings(of: name).managedKeys(transaction)
+      let declared = declared.settings(in: name).map(\.declaration.name)
+      for key in try transaction.allKeys(inCollection: name) + declared + managed {
         guard let variable = try? EnvironmentFile.name(key) else { continue }
         keys[variable, default: []].insert(ByteString(key))
       }
