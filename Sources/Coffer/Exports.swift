@@ -20,6 +20,9 @@ public typealias RecoveryKey = CofferStorage.RecoveryKey
 /// The cost of each guess at a passphrase.
 public typealias PasswordHash = CofferCrypto.PasswordHash
 
+/// What a file is, by its first bytes.
+package typealias FileKind = CofferStorage.FileKind
+
 /// A file that holds a random key.
 public typealias KeyFile = CofferStorage.KeyFile
 

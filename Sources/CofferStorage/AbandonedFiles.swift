@@ -51,12 +51,6 @@ extension StoreCopies {
   /// Whether a file begins like a store or a key file, and has no second name.
   private static func isOurs(_ path: String) -> Bool {
     var status = stat()
-    guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_nlink == 1 else { return false }
-    let descriptor = Platform.openForReading(path)
-    guard descriptor >= 0 else { return false }
-    defer { close(descriptor) }
-    var start = [UInt8](repeating: 0, count: 16)
-    let count = read(descriptor, &start, start.count)
-    return [Envelope.magic, KeyFile.prefix].contains { count >= $0.count && start.starts(with: $0) }
+    return lstat(path, &status) == 0 && status.st_nlink == 1 && FileKind(ofFileAt: path) != nil
   }
 }

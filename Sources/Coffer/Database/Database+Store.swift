@@ -9,9 +9,6 @@ import CofferStorage
 #endif
 
 extension Database {
-  /// What the file of each store begins with.
-  package static let magic = Envelope.magic
-
   // MARK: Without a key
 
   /// The slots of the store at `path`.

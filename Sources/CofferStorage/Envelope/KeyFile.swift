@@ -6,7 +6,7 @@ import CofferCrypto
 /// are read too.
 public enum KeyFile {
   /// What each begins with, except those of raw bytes.
-  package static let prefix = Array("coffer-key-1:".utf8)
+  static let prefix = Array("coffer-key-1:".utf8)
   private static let keyByteCount = 32
   /// Far more than any key file holds; keeps a huge file from being read into locked memory by mistake.
   private static let maximumByteCount = 1024

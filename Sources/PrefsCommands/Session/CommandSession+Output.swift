@@ -13,8 +13,7 @@ extension CommandSession {
     if Self.isStore(output) {
       throw Failure(.usage, "\(output) is a store, or a part of one; nothing was written. Name another file.")
     }
-    let isKeyFile = OutputFile.beginning(of: output, count: KeyFile.prefix.count) == KeyFile.prefix
-    if try isKeyFile || keyFiles.contains(where: { OutputFile.isSameFile($0, output) }) {
+    if try Self.kind(of: output) == .keyFile || keyFiles.contains(where: { OutputFile.isSameFile($0, output) }) {
       throw Failure(.usage, "\(output) is a key file; nothing was written. Name another file.")
     }
   }
@@ -30,8 +29,11 @@ extension CommandSession {
 
   private static func isStore(_ path: String) -> Bool {
     let companion = ["-wal", "-shm"].first { path.hasSuffix($0) }
-    return ([path] + (companion.map { [String(path.dropLast($0.count))] } ?? [])).contains {
-      OutputFile.beginning(of: $0, count: Database.magic.count) == Database.magic
-    }
+    return ([path] + (companion.map { [String(path.dropLast($0.count))] } ?? [])).contains { kind(of: $0) == .store }
+  }
+
+  /// By the hand of the user who has given the path, and behind its links.
+  private static func kind(of path: String) -> FileKind? {
+    try? FileHand(path).acting { KeyFile.regularFile(at: path).flatMap { FileKind(ofFileAt: $0) } }
   }
 }

@@ -23,18 +23,6 @@ enum OutputFile {
     return first.st_dev == second.st_dev && first.st_ino == second.st_ino
   }
 
-  /// The first bytes of a regular file; empty if there is none that can be read.
-  static func beginning(of path: String, count: Int) -> [UInt8] {
-    let descriptor = (try? FileHand(path).acting { open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }) ?? -1
-    guard descriptor >= 0 else { return [] }
-    defer { close(descriptor) }
-    var status = stat()
-    guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return [] }
-    var bytes = [UInt8](repeating: 0, count: count)
-    let readCount = read(descriptor, &bytes, count)
-    return Array(bytes.prefix(max(0, readCount)))
-  }
-
   /// Writes a file with mode 0600, which appears whole and durable, or not at all.
   ///
   /// It replaces an existing file; terminals, pipes and devices are written to directly.
