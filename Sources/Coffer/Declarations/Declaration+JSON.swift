@@ -17,13 +17,15 @@ extension Declaration {
     guard json.utf8.count <= DeclarationReader.byteLimit else {
       throw Self.malformed("it is longer than \(DeclarationReader.byteLimit) bytes")
     }
-    let value: Value
+    self = try Self.read(Self.value(json))
+  }
+
+  private static func value(_ json: String) throws -> Value {
     do {
-      value = try JSONReader.value(json)
+      return try JSONReader.value(json)
     } catch {
-      throw Self.malformed("not JSON: \(error.reason), at byte \(error.offset)")
+      throw malformed("not JSON: \(error.reason), at byte \(error.offset)")
     }
-    self = try Self.read(value)
   }
 
   private static func read(_ value: Value) throws -> Declaration {
@@ -39,13 +41,7 @@ extension Declaration {
   ///
   /// - Throws: As `init(json:)`.
   package static func list(json: String) throws -> [Declaration] {
-    let value: Value
-    do {
-      value = try JSONReader.value(json)
-    } catch {
-      throw malformed("not JSON: \(error.reason), at byte \(error.offset)")
-    }
-    guard case .array(let values) = value else { throw malformed("not a list") }
+    guard case .array(let values) = try value(json) else { throw malformed("not a list") }
     return try values.map(read)
   }
 
