@@ -41,7 +41,7 @@ struct DescribeCommand: ParsableCommand {
     let found = try CommandSession(common, in: [reference.place]).read { transaction in
       let declared = try DeclaredKeys(transaction)
       guard let setting = declared.setting(reference.key, in: reference.collection) else {
-        let name = KeyReference.text(reference.key, in: reference.collection)
+        let name = KeyText.of(reference.key, in: reference.collection)
         throw Failure(.notFound, "\(name) is \(declared.absence(of: reference.key, in: reference.collection))")
       }
       otherNames = try declared.otherNames(of: setting, at: reference, transaction)
@@ -86,7 +86,7 @@ struct DescribeCommand: ParsableCommand {
     rows.append(("declared by", found.setting.ownerText))
     var table = Table()
     for (name, text) in rows { table.add(["  " + name, DisplayText.escapingControls(text)]) }
-    let name = DisplayText.escapingControls(KeyReference.text(reference.key, in: reference.collection))
+    let name = DisplayText.escapingControls(KeyText.of(reference.key, in: reference.collection))
     let summary = declaration.summary.isEmpty ? "" : "  \(DisplayText.escapingControls(declaration.summary))\n"
     return "\(name)\n\(summary)" + table.lines().joined()
   }

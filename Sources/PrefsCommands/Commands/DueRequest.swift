@@ -37,7 +37,7 @@ struct DueRequest: Request {
       var table = Table()
       for item in items {
         table.add([
-          DisplayText.escapingControls(KeyReference.text(item.key, in: item.collection)),
+          DisplayText.escapingControls(KeyText.of(item.key, in: item.collection)),
           RemainingTime.notes(expires: nil, due: item.due),
         ])
       }

@@ -109,14 +109,14 @@ struct FindCommand: ParsableCommand {
         let fields = [match.collection, match.key, match.value.map(ValueText.text) ?? ""]
         output.write(
           form.choice == .nul
-            ? KeyReference.text(match.key, in: match.collection) + "\0"
+            ? KeyText.of(match.key, in: match.collection) + "\0"
             : fields.map(DisplayText.plainField).joined(separator: "\t") + "\n")
         try output.breathe()
       }
     case .text:
       var table = Table()
       for match in matches {
-        let name = DisplayText.escapingControls(KeyReference.text(match.key, in: match.collection))
+        let name = DisplayText.escapingControls(KeyText.of(match.key, in: match.collection))
         table.add([name] + (match.value.map { [DisplayText.escapingControls(ValueText.text($0))] } ?? []))
       }
       for line in table.lines() {

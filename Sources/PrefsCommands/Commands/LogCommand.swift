@@ -159,7 +159,7 @@ struct LogCommand: ParsableCommand {
   }
 
   private func row(_ change: KeyChange) -> [String] {
-    let place = change.collection.map { KeyReference.text(change.key ?? "", in: $0) } ?? ""
+    let place = change.collection.map { KeyText.of(change.key ?? "", in: $0) } ?? ""
     return [
       "\(change.commit)", change.time.map(Timestamp.text) ?? "", change.author?.description ?? "",
       change.action == nil ? change.what : "", change.action ?? place,

@@ -73,7 +73,7 @@ struct SetRequest: Request {
   private var namesType: Bool { type != nil || base64 || hex }
 
   private var declaredSecretRefused: Failure {
-    let name = "\(KeyReference.text(reference.key, in: reference.collection)) is declared as a secret"
+    let name = "\(KeyText.of(reference.key, in: reference.collection)) is declared as a secret"
     guard isArgument else { return Failure(.usage, "\(name); nothing was changed. Set it with --secret.") }
     return Failure(.usage, "\(name), and \(Self.argumentWarning)")
   }

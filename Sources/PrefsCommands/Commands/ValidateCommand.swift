@@ -55,7 +55,7 @@ struct ValidateCommand: ParsableCommand {
     } else {
       var output = StandardOutput()
       for finding in findings {
-        let name = KeyReference.text(finding.key, in: finding.collection)
+        let name = KeyText.of(finding.key, in: finding.collection)
         output.write(DisplayText.escapingControls("\(name) \(finding.text)") + "\n")
       }
       try output.finish()

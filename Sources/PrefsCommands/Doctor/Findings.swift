@@ -96,7 +96,7 @@ package struct Findings {
       vaultNotes = ["The vault is locked: sealed values were not opened. With its key, doctor checks them, too."]
     }
     overdue = try database.makeConnection().read { try $0.itemsDue(before: Date()) }.map { item in
-      "\(KeyReference.text(item.key, in: item.collection)) should have been renewed "
+      "\(KeyText.of(item.key, in: item.collection)) should have been renewed "
         + "by \(item.due.map(Timestamp.text) ?? "now")."
     }
     // The log no longer contains the part that was lost when the store was opened.

@@ -32,7 +32,7 @@ struct ImportText {
     let kept = report.redactedCount - report.missing.count
     if kept > 0 { lines.append("\(DisplayText.count(kept, "secret", "secrets")) hidden in the file, left unchanged") }
     if !report.missing.isEmpty {
-      let names = report.missing.map { DisplayText.escapingControls(KeyReference.text($0.key, in: $0.collection)) }
+      let names = report.missing.map { DisplayText.escapingControls(KeyText.of($0.key, in: $0.collection)) }
       lines.append(
         "\(DisplayText.count(names.count, "secret", "secrets")) hidden in the file and missing here: "
           + "\(names.joined(separator: ", ")). Set each with prefs set, or export with --reveal.")
@@ -59,7 +59,7 @@ struct ImportText {
         ("declared", "\(report.declaredCount)"),
         (
           "missing",
-          JSONText.array(report.missing.map { JSONText.quoted(KeyReference.text($0.key, in: $0.collection)) })
+          JSONText.array(report.missing.map { JSONText.quoted(KeyText.of($0.key, in: $0.collection)) })
         ),
         ("collections", JSONText.array(report.collections.map(JSONText.quoted))),
       ] + (isDryRun ? [("changes", JSONText.array(report.changes.map(object)))] : []))

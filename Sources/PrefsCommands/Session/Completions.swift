@@ -91,12 +91,12 @@ package enum Completions {
     if prefix.utf8.contains(UInt8(ascii: "/")) {
       let reference = KeyReference(prefix, collection: nil)
       return try keys(reference.key, reference.collection, limit.names)
-        .map { KeyReference.text($0, in: reference.collection) }
+        .map { KeyText.of($0, in: reference.collection) }
     }
-    var names = try keys(prefix, "", limit.names).map { KeyReference.text($0, in: "") }
+    var names = try keys(prefix, "", limit.names).map { KeyText.of($0, in: "") }
     for collection in try transaction.allCollections()
     where !collection.isEmpty && collection.utf8.starts(with: prefix.utf8) && names.count < limit.names {
-      names += try keys("", collection, limit.namesOfCollection).map { KeyReference.text($0, in: collection) }
+      names += try keys("", collection, limit.namesOfCollection).map { KeyText.of($0, in: collection) }
     }
     return names
   }
@@ -109,7 +109,7 @@ package enum Completions {
     let declared = try DeclaredKeys(transaction)
     let names =
       collection.map { declared.settings(in: $0).map(\.declaration.name) }
-      ?? declared.settings.map { KeyReference.text($0.declaration.name, in: $0.declaration.collection) }
+      ?? declared.settings.map { KeyText.of($0.declaration.name, in: $0.declaration.collection) }
     return names.filter { $0.utf8.starts(with: prefix.utf8) && !known.contains(ByteString($0)) }
   }
 

@@ -48,11 +48,6 @@ package struct KeyReference {
       }
   }
 
-  /// The argument that names the entry.
-  package static func text(_ key: String, in collection: String) -> String {
-    KeyText.of(key, in: collection)
-  }
-
   /// The failure for a missing key, with the nearest existing name.
   ///
   /// - Parameter command: What shows a whole collection, if `key` names one.
@@ -164,7 +159,7 @@ package struct KeyReference {
     if count == 0 {
       let near = NearName.best(for: collection, among: try transaction.allCollections())
       guard let near, try transaction.hasObject(forKey: key, inCollection: near) else { return nil }
-      return Self.text(key, in: near)
+      return KeyText.of(key, in: near)
     }
     guard count <= Self.suggestionLimit else { return nil }
     return NearName.best(for: key, among: try transaction.allKeys(inCollection: collection))

@@ -14,7 +14,7 @@ struct DifferenceText {
     differences.map { difference in
       let name =
         collection.utf8.elementsEqual(otherCollection.utf8)
-        ? KeyReference.text(difference.key, in: collection) : difference.key
+        ? KeyText.of(difference.key, in: collection) : difference.key
       return DisplayText.escapingControls("\(Self.mark(difference)) \(name): \(Self.text(difference))")
     }
   }

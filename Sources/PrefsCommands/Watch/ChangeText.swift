@@ -25,7 +25,7 @@ package struct ChangeText {
   private func text(_ change: KeyChange, _ shown: Shown?) -> String {
     var words = [change.place, DisplayText.escapingControls(change.what)]
     if change.action == nil, let collection = change.collection {
-      words.append(DisplayText.escapingControls(KeyReference.text(change.key ?? "", in: collection)))
+      words.append(DisplayText.escapingControls(KeyText.of(change.key ?? "", in: collection)))
     }
     if let shown { words.append(DisplayText.escapingControls(ValueText.text(shown.value))) }
     return words.joined(separator: "  ") + "\n"

@@ -60,7 +60,7 @@ struct ConflictsCommand: AsyncParsableCommand {
     for conflict in conflicts {
       let winner = conflict.winner.isEmpty ? "a removal" : conflict.winner
       table.add([
-        "\(conflict.id)", DisplayText.escapingControls(KeyReference.text(conflict.key, in: conflict.collection)),
+        "\(conflict.id)", DisplayText.escapingControls(KeyText.of(conflict.key, in: conflict.collection)),
         conflict.isDeclaration ? "declaration" : "version \(conflict.version)",
         DisplayText.escapingControls("\(conflict.loser) lost to \(winner)"),
         Timestamp.text(conflict.time),

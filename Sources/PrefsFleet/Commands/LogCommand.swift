@@ -45,7 +45,7 @@ struct LogCommand: AsyncParsableCommand {
         Timestamp.text(change.time),
         DisplayText.escapingControls(change.member.isEmpty ? "a former member" : change.member),
         change.word,
-        DisplayText.escapingControls(KeyReference.text(change.key, in: change.collection)), "\(change.number)",
+        DisplayText.escapingControls(KeyText.of(change.key, in: change.collection)), "\(change.number)",
       ])
     }
     return table.lines().joined()

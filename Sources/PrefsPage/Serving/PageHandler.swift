@@ -158,7 +158,7 @@ struct PageHandler: HTTPHandler {
       return json(
         .unprocessableContent,
         self.error(
-          "format", "\(KeyReference.text(key, in: collection)) must be \(reason). Nothing was changed.",
+          "format", "\(KeyText.of(key, in: collection)) must be \(reason). Nothing was changed.",
           [
             ("collection", JSONText.quoted(collection)), ("key", JSONText.quoted(key)),
             ("reason", JSONText.quoted(reason)),
@@ -169,7 +169,7 @@ struct PageHandler: HTTPHandler {
         .unprocessableContent,
         self.error(
           "format",
-          "\(KeyReference.text(key, in: collection)) is \(reason) Nothing was changed; `prefs ui --undeclared` permits it.",
+          "\(KeyText.of(key, in: collection)) is \(reason) Nothing was changed; `prefs ui --undeclared` permits it.",
           [("collection", JSONText.quoted(collection)), ("key", JSONText.quoted(key))]))
     case let error as CofferError:
       return json(.unprocessableContent, self.error("\(error.exitStatus)", error.description))

@@ -159,7 +159,7 @@ extension PageStore {
     do {
       return try EditedText.value(text, type: type, declaration)
     } catch let failure as Failure where failure.status == .format {
-      throw Failure(.format, "\(KeyReference.text(key, in: collection)): \(failure.message) Nothing was changed.")
+      throw Failure(.format, "\(KeyText.of(key, in: collection)): \(failure.message) Nothing was changed.")
     }
   }
 

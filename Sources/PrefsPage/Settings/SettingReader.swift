@@ -88,7 +88,7 @@ struct SettingReader: Sendable {
     let declaration = declared.setting(key, in: collection)?.declaration
     let shown = value ?? (info == nil ? declaration?.defaultValue : nil)
     let isSecret = declaration?.type == .secret || isSealed(collection)
-    var text = KeyReference.text(key, in: collection) + "\n" + (declaration?.summary ?? "") + "\n"
+    var text = KeyText.of(key, in: collection) + "\n" + (declaration?.summary ?? "") + "\n"
     if let shown, !isSecret, shown.kind.isSearched { text += ValueText.text(shown).prefix(Self.searchedByteCount) }
     let problem =
       info != nil && hasDeclarations

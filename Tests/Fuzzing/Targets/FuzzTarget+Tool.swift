@@ -68,7 +68,7 @@ extension FuzzTarget {
       let shown = DisplayText.escapingControls(argument)
       try promise(!shown.unicodeScalars.contains { $0.value < 32 }, "nothing shown controls a terminal")
       let reference = KeyReference(argument, collection: nil)
-      let again = KeyReference(KeyReference.text(reference.key, in: reference.collection), collection: nil)
+      let again = KeyReference(KeyText.of(reference.key, in: reference.collection), collection: nil)
       try promise(again.isSame(as: reference), "a key's name leads to it")
     }
   }

@@ -30,7 +30,7 @@ struct SchemaContractCommand: ParsableCommand {
       for (place, reference) in zip(places, references)
       where !renames.contains(where: { [$0.current, $0.former].contains(place) }) {
         throw Failure(
-          .notFound, "\(KeyReference.text(reference.key, in: reference.collection)) has no former name that is kept.")
+          .notFound, "\(KeyText.of(reference.key, in: reference.collection)) has no former name that is kept.")
       }
       let contractions = try transaction.contract { rename in
         places.isEmpty || places.contains { [rename.current, rename.former].contains($0) }

@@ -61,7 +61,7 @@ struct SchemaPrintCommand: ParsableCommand {
     var text = "| setting | type | limits | default | meaning | effect |\n| --- | --- | --- | --- | --- | --- |\n"
     for setting in settings {
       let declaration = setting.declaration
-      let name = KeyReference.text(declaration.name, in: declaration.collection)
+      let name = KeyText.of(declaration.name, in: declaration.collection)
       var meaning = [declaration.summary]
       if let since = declaration.since { meaning.append("(since \(since))") }
       if let deprecated = declaration.deprecated { meaning.append("Deprecated: \(deprecated)") }
