@@ -8,17 +8,9 @@ enum EnvironmentFile {
 
   /// - Throws: ``FormatProblem``.
   static func text(_ tree: FileTree) throws -> String {
-    let variables = (tree.sortedMembers ?? []).map { member in
-      (name: member.name, text: member.tree.asValue.map(ValueText.text) ?? "")
-    }
-    let last = variables.filter { EnvironmentQuotes.mustBeLast($0.text) }
-    guard last.count < 2 else {
-      throw FormatProblem(
-        "\(last[0].name) and \(last[1].name) both end with a backslash, which python-dotenv reads in the last value of a file "
-          + "only; use another format")
-    }
-    return try (variables.filter { !EnvironmentQuotes.mustBeLast($0.text) } + last).map { variable in
-      "\(variable.name)=\(try EnvironmentQuotes.quoted(variable.text))\n"
+    try (tree.sortedMembers ?? []).map { member in
+      let text = member.tree.asValue.map(ValueText.text) ?? ""
+      return "\(member.name)=\(try EnvironmentQuotes.quoted(text))\n"
     }.joined()
   }
 

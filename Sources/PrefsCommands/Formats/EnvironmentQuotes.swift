@@ -8,25 +8,20 @@ enum EnvironmentQuotes {
   /// - Throws: ``FormatProblem`` if there is no form that all of them read alike.
   static func quoted(_ text: String) throws -> String {
     let bytes = Array(text.utf8)
-    guard let problem = problem(inSingleQuotes: bytes, isLast: true) else { return "'\(text)'" }
+    guard let problem = problem(inSingleQuotes: bytes) else { return "'\(text)'" }
     if self.problem(inDoubleQuotes: bytes) == nil { return "\"\(text)\"" }
     throw FormatProblem(
       "it holds \(problem), and shells, python-dotenv and Node read no form of it alike; use another format")
   }
 
-  /// Whether no apostrophe may follow the text in the file: python-dotenv takes a backslash before the closing quote for an
-  /// escape of it, if it finds another one.
-  static func mustBeLast(_ text: String) -> Bool { text.utf8.last == UInt8(ascii: "\\") }
-
   // MARK: - Where readers differ
 
-  /// - Parameter isLast: Whether no apostrophe follows in the file.
-  static func problem(inSingleQuotes bytes: some RandomAccessCollection<UInt8>, isLast: Bool) -> String? {
+  static func problem(inSingleQuotes bytes: some RandomAccessCollection<UInt8>) -> String? {
     first(in: bytes) { byte, next in
       switch (byte, next) {
       case (UInt8(ascii: "'"), _): "an apostrophe"
       case (UInt8(ascii: "\\"), UInt8(ascii: "\\")?): "two backslashes, of which python-dotenv reads one"
-      case (UInt8(ascii: "\\"), nil) where !isLast: backslashAtEnd
+      case (UInt8(ascii: "\\"), nil): backslashAtEnd
       case (UInt8(ascii: "$"), UInt8(ascii: "{")?): "${, which python-dotenv replaces"
       default: lineEnd(byte)
       }

@@ -93,17 +93,14 @@ struct EnvironmentReader {
     skip(while: Self.isBlank)
     switch peek() {
     case UInt8(ascii: "'"):
-      return quoted { content, rest in
-        EnvironmentQuotes.problem(
-          inSingleQuotes: content, isLast: content.last == UInt8(ascii: "\\") && !rest.contains(UInt8(ascii: "'")))
-      }
-    case UInt8(ascii: "\""): return quoted { content, _ in EnvironmentQuotes.problem(inDoubleQuotes: content) }
+      return quoted { EnvironmentQuotes.problem(inSingleQuotes: $0) }
+    case UInt8(ascii: "\""): return quoted { EnvironmentQuotes.problem(inDoubleQuotes: $0) }
     default: return plain(isExported: isExported, isSpaced: position > start)
     }
   }
 
-  /// - Parameter problem: Checks a value, with the rest of the file.
-  private mutating func quoted(_ problem: (_ content: [UInt8], _ rest: ArraySlice<UInt8>) -> String?) -> String {
+  /// - Parameter problem: Checks a value.
+  private mutating func quoted(_ problem: (_ content: [UInt8]) -> String?) -> String {
     let start = position
     let quote = bytes[start]
     position += 1
@@ -113,7 +110,7 @@ struct EnvironmentReader {
       return ""
     }
     let content = Self.withPlainLineEnds(bytes[position..<end])
-    if let problem = problem(content, bytes[(end + 1)...]) {
+    if let problem = problem(content) {
       let way =
         quote == UInt8(ascii: "\"") ? "; write the character itself, or use single quotes to keep it as it is" : ""
       note("\(problem)\(way)", at: start)
