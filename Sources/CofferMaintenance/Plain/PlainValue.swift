@@ -19,6 +19,8 @@ enum PlainValue {
   ///
   /// - Throws: `ValueCodingError`.
   static func column(for value: Value) throws -> RecordColumn {
+    // Text that is not JSON can be stored by others, and cannot be set.
+    if case .json(let text) = value, try json(text) == nil { return .blob(Array(text.utf8)[...]) }
     // A value without a lossless text or number form is stored as Coffer's own bytes.
     let stored = try value.stored
     if let column = readableColumn(for: value), (try? Self.value(of: column, type: value.kind.name).stored) == stored {

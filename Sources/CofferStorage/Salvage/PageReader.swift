@@ -52,7 +52,7 @@ package final class PageReader {
     (presentCount, pagesAfterGap) = (filePageCount, [])
     pageCount = log.pageCount ?? max(1, filePageCount, log.lastPage)
     isPageCountKnown = log.pageCount != nil
-    if !isPageCountKnown, case .success(let first) = page(1), let count = Self.count(inHeader: first) {
+    if !isPageCountKnown, case .success(let first) = page(1), let count = DatabaseHeader.pageCount(in: first) {
       (pageCount, isPageCountKnown) = (count, true)
     }
     presentCount = min(filePageCount, pageCount)
@@ -70,15 +70,6 @@ package final class PageReader {
 
   /// Whether the store is unmodified since this reader was made.
   package var isUnchanged: Bool { Self.versions(of: store) == versions }
-
-  /// The number of pages stated by page 1, if it can be relied on.
-  ///
-  /// https://www.sqlite.org/fileformat2.html#in_header_database_size
-  private static func count(inHeader page: [UInt8]) -> Int? {
-    guard page[24..<28] == page[92..<96] else { return nil }
-    let count = Int(pageNumber: page.bigEndian32(at: 28))
-    return count > 0 ? count : nil
-  }
 
   /// A decrypted page, its reserved bytes zero.
   ///

@@ -517,8 +517,21 @@ enum DatabaseHeader {
   /// What is wrong with a page 1, as a sentence; nil if nothing is.
   static func problem(in page: [UInt8]) -> String? {
     let wrong = fixed.filter { page[$0.key] != $0.value }.keys.sorted()
-    guard let first = wrong.first else { return nil }
-    return "The header on page 1 is not that of a store: byte \(first) is \(page[first])."
+    if let first = wrong.first {
+      return "The header on page 1 is not that of a store: byte \(first) is \(page[first])."
+    }
+    guard pageCount(in: page) == nil else { return nil }
+    // SQLite goes by the size of the file then, so that pages cut off at its end are not missed.
+    return "The header on page 1 does not say how many pages there are."
+  }
+
+  /// The number of pages stated by page 1, if it can be relied on.
+  ///
+  /// https://www.sqlite.org/fileformat2.html#in_header_database_size
+  static func pageCount(in page: [UInt8]) -> Int? {
+    guard page[24..<28] == page[92..<96] else { return nil }
+    let count = Int(pageNumber: page.bigEndian32(at: 28))
+    return count > 0 ? count : nil
   }
 
   static func write(to page: UnsafeMutableRawPointer) {

@@ -124,7 +124,7 @@ extension CraftedStore {
       CraftedStore("page 1 says that there are more pages", finding: "missing") { bench in
         try bench.changePage(1) { $0[30] = 1 }
       },
-      CraftedStore("page 1 does not say how many pages there are", finding: nil) { bench in
+      CraftedStore("page 1 does not say how many pages there are", finding: "does not say how many") { bench in
         try bench.changePage(1) { $0[27] &+= 1 }
       },
       CraftedStore("page 1 says that there are free pages", finding: "freelist") { bench in

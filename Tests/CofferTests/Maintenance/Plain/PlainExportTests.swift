@@ -58,6 +58,24 @@ import Testing
     try database.close()
   }
 
+  @Test("keeps stored text that is not JSON, which an import refuses with its key")
+  func textThatIsNotJSON() throws {
+    let store = try TemporaryStore()
+    let database = try store.open()
+    try database.makeConnection().readWrite { try $0.setObject(Value.json("{}"), forKey: "spoilt") }
+    try database.makeConnection().perform {
+      try $0.connection.execute("UPDATE items SET data = x'7b' WHERE key = 'spoilt'")
+    }
+    let file = try PlainFile(store)
+    #expect(try database.exportPlain(to: file.path) == 1)
+    #expect(try file.shell("SELECT type, hex(value) FROM settings") == "json|7B")
+    let error = #expect(throws: CofferError.self) {
+      try Database.inMemory().importPlain(from: file.path, format: .sqlite)
+    }
+    #expect("\(error as Any)".contains("spoilt"))
+    try database.close()
+  }
+
   @Test("keeps expiries and due dates, to the millisecond and however far away")
   func dates() throws {
     let store = try TemporaryStore()
