@@ -68,7 +68,7 @@
         default:
           guard let last, !last.isDefault else { throw error }
           database.report(
-            error, forKey: name, inCollection: places[0].collection, instead: "The last good value")
+            error, forKey: name, inCollection: places[0].collection, instead: "the last good value")
           return last.object.result
         }
       }

@@ -46,7 +46,7 @@ extension Database {
     // The text of a foreign error may quote the value.
     let reason = (error as? CofferError)?.description ?? "\(type(of: error))"
     let subject = key.map { "Key \"\($0)\" in collection" } ?? "Collection"
-    options.logger.error("\(subject) \"\(collection)\": \(reason)\(instead.map { " \($0) is used instead." } ?? "")")
+    options.logger.error("\(subject) \"\(collection)\": \(reason)\(instead.map { " Used instead: \($0)." } ?? "")")
   }
 
   /// Reports why commits by others cannot be followed, to the logger and all listeners.
@@ -64,6 +64,6 @@ extension Database {
         collection: problem.collection, key: problem.key,
         error: CofferError.invalidValue(collection: problem.collection, key: problem.key, reason: problem.reason),
         problem: problem, instead: instead))
-    options.logger.error("\(problem); \(instead) is used instead.")
+    options.logger.error("\(problem); used instead: \(instead).")
   }
 }
