@@ -57,6 +57,7 @@ WIDTH = $(if $(findstring maximum-parallelization-width,$(shell $(SWIFT) test --
 
 # Without --skip-build, `swift test` rebuilds everything with different flags.
 test: test-deps lint ## Lint, build with warnings as errors, run all tests and the examples
+	Tests/Lint/test_floors.py
 	COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --build-tests --enable-all-traits
 	Scripts/public-interface --check "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 	COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) test --enable-all-traits --skip-build $(WIDTH)
@@ -170,9 +171,11 @@ interface: deps ## Write the lists of the public interface that `make test` and 
 	COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --build-tests --enable-all-traits
 	@Scripts/public-interface "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 
-lint: ## Check the format of the sources, their imports, unchecked code and phrases to avoid
+lint: ## Check the format of the sources, their imports and floors, unchecked code and phrases to avoid
 	$(SWIFT) format lint --strict --recursive $(SOURCES)
 	@Scripts/check-imports.sh
+	@Scripts/install-programs.sh python3
+	@Scripts/check-floors
 	@Scripts/check-unchecked.sh
 	@Scripts/check-words.sh
 
