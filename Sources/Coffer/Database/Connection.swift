@@ -22,13 +22,8 @@ import Synchronization
 /// let theme: String? = try await connection.read { try $0.object(forKey: "theme", inCollection: "ui") }
 /// ```
 public final class Connection: Sendable, Identifiable {
-  /// Identifies a connection while it exists.
-  public struct ID: Hashable, Sendable {
-    fileprivate let number: UInt64
-  }
-
   /// Identifies this connection, in a ``Commit`` for instance.
-  public let id: ID
+  public let id: ConnectionID
   /// The database this connection belongs to.
   public let database: Database
   /// Runs everything that uses `state`, in call order.
@@ -61,15 +56,13 @@ public final class Connection: Sendable, Identifiable {
     }
   }
 
-  private static let lastNumber = Atomic<UInt64>(0)
-
   /// Whether it is still unused, and has opened nothing.
   var isForLater: Bool { state.isForLater.load(ordering: .acquiring) }
 
   /// - Parameter session: nil to open it on first use.
   init(database: Database, session: sending Session?) {
     self.database = database
-    id = ID(number: Self.lastNumber.add(1, ordering: .relaxed).newValue)
+    id = .next()
     state = State(session: session)
     state.session?.owner = self
   }

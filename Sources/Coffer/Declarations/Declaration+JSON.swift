@@ -132,11 +132,3 @@ extension SettingType {
     }
   }
 }
-
-/// The name of a setting in sentences, as in the shell.
-package enum KeyText {
-  package static func of(_ key: String, in collection: String) -> String {
-    if collection.isEmpty { return key.utf8.contains(UInt8(ascii: "/")) ? "/" + key : key }
-    return "\(collection)/\(key)"
-  }
-}

@@ -164,14 +164,6 @@ public struct Commit: Sendable {
   }
 }
 
-/// One of an item's two values.
-public enum ItemPart: Sendable, Hashable {
-  /// The object.
-  case object
-  /// The metadata.
-  case metadata
-}
-
 extension ChangeSet.Change {
   fileprivate func concerns(_ part: ItemPart?) -> Bool {
     switch part {
@@ -180,55 +172,4 @@ extension ChangeSet.Change {
     case .metadata: changesMetadata
     }
   }
-}
-
-/// The kind of change to a key.
-public enum ChangeKind: Sendable, Hashable {
-  /// It was added.
-  case inserted
-  /// Its object, its metadata, or both changed.
-  case updated
-  /// It was removed.
-  case removed
-  /// It was reported as changed, without a change.
-  case touched
-}
-
-/// How far changes reach beyond the keys that are listed.
-public enum ChangeScope: Sendable, Hashable {
-  /// Only the listed keys changed.
-  case keys
-  /// Any key of these collections may have changed: they were cleared, or too many keys changed to list them.
-  case collections([String])
-  /// Any key of any collection may have changed.
-  case everything
-
-  init(wholeCollections: some Collection<ByteString>) {
-    self = wholeCollections.isEmpty ? .keys : .collections(Set(wholeCollections).sorted().map(\.string))
-  }
-
-  /// The collections of which any key may have changed, if not all.
-  var wholeCollections: [String] {
-    if case .collections(let names) = self { names } else { [] }
-  }
-
-  /// This scope and a later one.
-  func union(_ later: ChangeScope) -> ChangeScope {
-    if self == .everything || later == .everything { return .everything }
-    return ChangeScope(wholeCollections: (wholeCollections + later.wholeCollections).map { ByteString($0) })
-  }
-}
-
-/// Who made a change.
-public enum ChangeOrigin: Sendable, Hashable {
-  /// The proxy itself; its commits have another origin.
-  case proxy
-  /// A connection of this database, possibly another proxy's; compare with ``Connection/id``.
-  case connection(Connection.ID)
-  /// An unknown connection of this database: there was no listener when the change was made.
-  case thisDatabase
-  /// Another process, or another `Database` of this one.
-  case elsewhere
-  /// More than one: several changes were merged for a slow consumer.
-  case several
 }

@@ -15,7 +15,7 @@ import CofferStorage
 final class CommitLog: Sendable {
   /// What the writer of a commit knows besides the row.
   struct OwnCommit: Sendable {
-    let connection: Connection.ID?
+    let connection: ConnectionID?
     let changes: ChangeSet
     let names: [Int64: String]
     let attachment: (any Sendable)?

@@ -1,21 +1,5 @@
 import CofferStorage
 
-/// A setting by its declared names, or an item by its own.
-package struct SettingPlace: Hashable, Comparable, Sendable, CustomStringConvertible {
-  package let collection: ByteString
-  package let key: ByteString
-
-  package init(_ key: String, in collection: String) {
-    (self.collection, self.key) = (ByteString(collection), ByteString(key))
-  }
-
-  package var description: String { KeyText.of(key.string, in: collection.string) }
-
-  package static func < (one: Self, other: Self) -> Bool {
-    (one.collection, one.key) < (other.collection, other.key)
-  }
-}
-
 /// A renamed setting whose former name is kept: a version of the program that knows only that name may still run.
 package struct Rename: Sendable {
   package let current: SettingPlace

@@ -105,14 +105,3 @@ extension Secret: Codable {
     return standsAlone
   }
 }
-
-extension Secret: ValueConvertible {
-  static var settingType: (type: SettingType, limits: [SettingLimit]) { (.secret, []) }
-
-  var value: Value { .secret(self) }
-
-  init?(_ value: Value) {
-    guard case .secret(let secret) = value else { return nil }
-    self = secret
-  }
-}

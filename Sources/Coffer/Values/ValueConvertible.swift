@@ -79,6 +79,17 @@ extension UUID: ValueConvertible {
   }
 }
 
+extension Secret: ValueConvertible {
+  static var settingType: (type: SettingType, limits: [SettingLimit]) { (.secret, []) }
+
+  var value: Value { .secret(self) }
+
+  init?(_ value: Value) {
+    guard case .secret(let secret) = value else { return nil }
+    self = secret
+  }
+}
+
 // MARK: - Numbers
 
 extension FixedWidthInteger {
