@@ -36,25 +36,7 @@ extension Preferences {
       case variables([String: Entry], prefix: String)
     }
 
-    struct Entry: Sendable {
-      let value: Value
-      /// The text it was read from; nil if it was given as a value.
-      let text: String?
-      /// Its place, for ``ManagedSettings``.
-      let place: ManagedSettings.Place?
-
-      init(_ value: Value, from place: ManagedSettings.Place? = nil) {
-        self.value = value
-        self.place = place
-        text = nil
-      }
-
-      init(text: String) {
-        self.text = text
-        place = nil
-        value = SettingsText.value(text)
-      }
-    }
+    typealias Entry = ManagedSettings.Entry
 
     private init(_ origin: Origin, _ content: Content) {
       self.origin = origin

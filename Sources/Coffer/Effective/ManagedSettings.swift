@@ -54,7 +54,26 @@ import CofferStorage
 /// unusable while a program runs, the values last read stay in force, and ``Preferences/errors`` reports why, once. `prefs doctor`
 /// lists what is wrong with the files of all applications.
 public struct ManagedSettings: Sendable {
-  typealias Entry = Preferences.Layer.Entry
+  /// A value, and where it comes from.
+  struct Entry: Sendable {
+    let value: Value
+    /// The text it was read from; nil if it was given as a value.
+    let text: String?
+    /// Its place in a file of an administrator.
+    let place: Place?
+
+    init(_ value: Value, from place: Place? = nil) {
+      self.value = value
+      self.place = place
+      text = nil
+    }
+
+    init(text: String) {
+      self.text = text
+      place = nil
+      value = SettingsText.value(text)
+    }
+  }
 
   /// The place of a value.
   public struct Place: Hashable, Sendable, CustomStringConvertible {

@@ -25,7 +25,7 @@ package struct EffectiveSettings: Sendable {
   package let applications: [String]
   /// Whether programs declare settings of the collection.
   package let hasDeclarations: Bool
-  private let files: [ManagedSettings]
+  let files: [ManagedSettings]
   /// The parent of an environment that was named as a collection, and so shows its own values alone.
   private let hidden: String?
 
@@ -102,17 +102,6 @@ package struct EffectiveSettings: Sendable {
       fallback: { isHidden ? nil : try declared().map { .declared($0) } })
   }
 
-  /// The item in force.
-  package func item(
-    _ key: String, _ transaction: borrowing some Reading & ~Copyable
-  ) throws -> Found<Item>? {
-    try find(key) {
-      try transaction.item(forKey: key, inCollection: $0)
-    } declared: {
-      try transaction.declaration(forKey: key, inCollection: collection)?.defaultValue
-    }
-  }
-
   // MARK: - Administrators
 
   /// A value of an administrator, and its place.
@@ -146,64 +135,9 @@ package struct EffectiveSettings: Sendable {
     locked(key).map { "\(KeyText.of(key, in: collection)) keeps the value that \($0.place) locks, in every program." }
   }
 
-  /// The keys of all settings of the collection: stored, an administrator's, or declared, each once in this order.
-  package func keys(
-    _ declared: DeclaredKeys, _ transaction: borrowing some Reading & ~Copyable
-  ) throws -> [String] {
-    var keys: [String] = []
-    for name in shown { keys += try transaction.allKeys(inCollection: name) }
-    keys += try managedKeys(transaction) + declared.settings(in: collection).map(\.declaration.name)
-    var seen: Set<ByteString> = []
-    return keys.filter { seen.insert(ByteString($0)).inserted }
-  }
-
-  /// The keys of the collection with a lock or a default of an administrator.
-  ///
-  /// A name with slashes may be of several collections: it is listed for the one that the store knows.
-  package func managedKeys(_ transaction: borrowing some Reading & ~Copyable) throws -> [String] {
-    var keys: Set<ByteString> = []
-    for file in files where !file.isEmpty {
-      for key in file.keys(in: collection) where try !isOfAnother(key, file, transaction) {
-        keys.insert(ByteString(key))
-      }
-    }
-    return keys.sorted().map(\.string)
-  }
-
-  /// Whether a key's name in the files is rather that of a key in another collection.
-  private func isOfAnother(
-    _ key: String, _ file: ManagedSettings, _ transaction: borrowing some Reading & ~Copyable
-  ) throws -> Bool {
-    let session = transaction.session
-    for slash in key.utf8.indices where key.utf8[slash] == UInt8(ascii: "/") {
-      let other = file.name(of: String(key[..<slash]), in: collection)
-      let isKnown =
-        try transaction.numberOfKeys(inCollection: other) > 0
-        || !session.reading { try session.declarations.applications(in: other) }.isEmpty
-      if isKnown { return true }
-    }
-    return false
-  }
-
   /// Names in the collection's own files that may be slips for `locked`, and their places.
   package var doubts: [(name: String, place: ManagedSettings.Place)] {
     files.filter { $0.isOf(collection) }.flatMap(\.doubts)
-  }
-}
-
-extension Reading where Self: ~Copyable {
-  /// What is in force in a collection, by the files of the application that a tool names, or else that the collection is named
-  /// after, and of those that declare settings there.
-  ///
-  /// - Parameter parent: The collection whose values show where the environment has none.
-  /// - Throws: `CofferError.malformedSettings`, `.permissionDenied` or `.inputOutput` where an administrator's files cannot be read.
-  package borrowing func effectiveSettings(
-    of collection: String, parent: String? = nil
-  ) throws -> EffectiveSettings {
-    let session = session
-    let files = session.settingRules?.files ?? AdministratorFiles()
-    let declaring = try session.reading { try session.declarations.applications(in: collection) }
-    return try EffectiveSettings(collection, parent, files, declaring: declaring)
   }
 }
 
