@@ -20,6 +20,16 @@ package struct ProgramVersion: Sendable {
 
   /// Its declaration of a setting, if it declares that as one in use.
   func declaration(of place: SettingPlace) -> Declaration? { declarations.first { $0.place == place } }
+
+  /// How long a program may run after an opening, if it does not say: 30 days, in milliseconds.
+  static let defaultRunTime: Int64 = 30 * 86_400_000
+
+  /// When an opening is recorded, and until when the program may run.
+  ///
+  /// Until is later by a tenth, at most a day, so that not each opening writes.
+  static func times(openedAt time: Int64, mayRunFor runTime: Int64) -> (opened: Int64, until: Int64) {
+    (time, time + runTime + min(runTime / 10, 86_400_000))
+  }
 }
 
 /// The table `versions`.

@@ -18,7 +18,7 @@ extension Session {
   func declare(_ new: ProgramVersion) throws -> [Rename] {
     try changingTogether {
       let (table, versions) = (declarations, VersionTable(connection: connection))
-      try table.create(at: transaction.time, until: transaction.time + Settings.defaultRunTime)
+      try table.create(at: transaction.time, until: transaction.time + ProgramVersion.defaultRunTime)
       let present = try table.application(new.application, version: new.version)
       let running = try versions.all(of: new.application).filter { $0.until > transaction.time }
       try refuseRetyping(new, running.filter { $0.version != new.version })
@@ -173,7 +173,8 @@ extension ReadWriteTransaction {
     _ declarations: [Declaration], by application: String, version: String? = nil
   ) throws {
     for declaration in declarations { try declaration.check() }
-    let (opened, until) = Settings.times(openedAt: session.transaction.time, mayRunFor: Settings.defaultRunTime)
+    let (opened, until) = ProgramVersion.times(
+      openedAt: session.transaction.time, mayRunFor: ProgramVersion.defaultRunTime)
     // Not a program's fingerprint: a program that declares the same settings afterwards writes them once more.
     let begun = try session.declare(
       ProgramVersion(

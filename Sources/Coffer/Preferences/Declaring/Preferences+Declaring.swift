@@ -48,7 +48,7 @@ extension Preferences {
       var begun: [Rename] = []
       if !isStillKnown {
         let declarations = try trial.isKnown ? settings.declarations(of: parent) : declarations
-        let (opened, until) = Settings.times(openedAt: session.transaction.time, mayRunFor: settings.runTime)
+        let (opened, until) = ProgramVersion.times(openedAt: session.transaction.time, mayRunFor: settings.runTime)
         begun = try session.declare(
           ProgramVersion(
             application: parent, version: settings.version, fingerprint: fingerprint, opened: opened, until: until,
@@ -171,22 +171,5 @@ struct FormerPlace {
         FormerPlace(
           collection: "\(collection)@\(environment)", suitePrefix: suitePrefix, environmentSuffix: "@\(environment)")
       }
-  }
-}
-
-/// Versions of programs: numbers separated by dots; missing ones count as 0.
-enum VersionText {
-  static func isLess(_ version: String?, than other: String?) -> Bool {
-    guard let version, let other else { return false }
-    let (numbers, others) = (numbers(version), numbers(other))
-    for index in 0..<max(numbers.count, others.count) {
-      let (a, b) = (index < numbers.count ? numbers[index] : 0, index < others.count ? others[index] : 0)
-      if a != b { return a < b }
-    }
-    return false
-  }
-
-  private static func numbers(_ version: String) -> [Int] {
-    version.split(separator: ".").map { Int($0.prefix { $0.isASCII && $0.isNumber }) ?? 0 }
   }
 }

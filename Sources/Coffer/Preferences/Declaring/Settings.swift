@@ -46,16 +46,6 @@ public struct Settings: Sendable {
     self.keys = keys()
   }
 
-  /// 30 days, in milliseconds.
-  static let defaultRunTime: Int64 = 30 * 86_400_000
-
-  /// When an opening is recorded, and until when the program may run.
-  ///
-  /// Until is later by a tenth, at most a day, so that not each opening writes.
-  static func times(openedAt time: Int64, mayRunFor runTime: Int64) -> (opened: Int64, until: Int64) {
-    (time, time + runTime + min(runTime / 10, 86_400_000))
-  }
-
   /// Identifies these declarations.
   ///
   /// Each opening computes it.
