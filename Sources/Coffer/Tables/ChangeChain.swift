@@ -170,11 +170,11 @@ package struct ChangeLogCheck {
   /// The commits that erased collections.
   package private(set) var erasures: [Int64] = []
   /// The last commit for which a record outside of the store vouches, with all before it; nil if there is none.
-  package private(set) var recordedCommit: Int64?
+  package internal(set) var recordedCommit: Int64?
   /// The commit of a record that vouches for nothing in the log, because its commit is no longer there.
-  package private(set) var passedCommit: Int64?
+  package internal(set) var passedCommit: Int64?
   /// The problems, as sentences.
-  package private(set) var problems: [String] = []
+  package internal(set) var problems: [String] = []
 
   /// The last commit after which old rows were dropped.
   private var lastSweep: ChangeLog.End?
@@ -214,18 +214,6 @@ package struct ChangeLogCheck {
     explain(by: row.sequence, keys)
     if !emptied.isEmpty { emptiedCount += 1 }
     for id in emptied where unexplained[id] == nil { unexplained[id] = row.sequence }
-  }
-
-  /// Compares the log with the record outside of the store.
-  mutating func compare(with record: [UInt8]?, _ store: Store?, _ log: ChangeLog) throws {
-    guard let record, let store else { return }
-    switch try StoreWitness.verify(record, store, log) {
-    case .nothing: break
-    case .log(let commit): recordedCommit = commit
-    case .passed(let commit): passedCommit = commit
-    case .otherLog(let commit):
-      problems.append("The change log does not have commit \(commit) as the record outside of the store remembers it.")
-    }
   }
 
   /// Takes note of what a commit erased.
