@@ -1,28 +1,3 @@
-/// Keeps a commit handler registered, until it is released or cancelled.
-public final class CommitRegistration: Sendable {
-  private let feed: CommitFeed
-  private let id: UInt64
-
-  init(
-    _ feed: CommitFeed, _ handler: @escaping CommitFeed.Handler, onTrouble: CommitFeed.TroubleHandler? = nil,
-    onClose: @escaping @Sendable () -> Void
-  ) throws {
-    self.feed = feed
-    id = try CofferError.translating { try feed.listen(handler, onTrouble: onTrouble, onClose: onClose) }
-  }
-
-  /// Ends the registration.
-  ///
-  /// A running call of the handler continues.
-  public func cancel() {
-    feed.stopListening(id)
-  }
-
-  deinit {
-    cancel()
-  }
-}
-
 extension Database {
   /// The commits that become visible from now on, including those of other processes, in order, for `for await`.
   ///

@@ -296,3 +296,28 @@ extension CommitFeed {
     for listener in reader.listeners.values { listener.onTrouble?(nil) }
   }
 }
+
+/// Keeps a commit handler registered, until it is released or cancelled.
+public final class CommitRegistration: Sendable {
+  private let feed: CommitFeed
+  private let id: UInt64
+
+  init(
+    _ feed: CommitFeed, _ handler: @escaping CommitFeed.Handler, onTrouble: CommitFeed.TroubleHandler? = nil,
+    onClose: @escaping @Sendable () -> Void
+  ) throws {
+    self.feed = feed
+    id = try CofferError.translating { try feed.listen(handler, onTrouble: onTrouble, onClose: onClose) }
+  }
+
+  /// Ends the registration.
+  ///
+  /// A running call of the handler continues.
+  public func cancel() {
+    feed.stopListening(id)
+  }
+
+  deinit {
+    cancel()
+  }
+}
