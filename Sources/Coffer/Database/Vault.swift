@@ -180,19 +180,6 @@ public struct Vault: Sendable {
   }
 }
 
-/// A change to a vault, as seen by this process.
-public enum VaultEvent: Hashable, Sendable {
-  /// Its key is in memory.
-  case unlocked
-  /// Its key was wiped.
-  case locked
-  /// The vault has a new key; `isFollowed` says whether that is in memory too.
-  ///
-  /// It is if this process has created it, or could read it from where the earlier key came from. If not, values of sealed
-  /// collections throw ``CofferError/locked(collection:)`` until the vault is unlocked again.
-  case keyReplaced(isFollowed: Bool)
-}
-
 extension Database {
   /// Checks whether the vault got a new key from another process, and reads it.
   fileprivate func followVault() {
