@@ -256,3 +256,18 @@ package struct Contraction: Sendable {
   package let rename: Rename
   package let outcome: Outcome
 }
+
+extension Session {
+  /// Whether an item waits for a conversion that this program has.
+  func isConversionWaiting() throws -> Bool {
+    let behind = try RenameTable(connection: connection).behind()
+    guard !behind.isEmpty else { return false }
+    let renames = try renames()
+    return behind.contains { item in
+      !item.isRefused
+        && renames.links(of: item.source).contains { link in
+          link.other == item.place && (!link.rename.isConverted || core.converters.converter(of: link.rename) != nil)
+        }
+    }
+  }
+}
