@@ -32,7 +32,7 @@ extension KeyFile {
   /// With a group, the file gets mode 0640 and that group. Missing parent folders are created with mode 0700. An existing
   /// file is kept as it is: if two callers run at once, one creates the file and both use it.
   ///
-  /// - Parameter group: The name or the number of a group whose members share a store; see ``Database/Options/group``.
+  /// - Parameter group: The name or the number of a group whose members share a store; see ``DatabaseOptions/group``.
   /// - Returns: Whether this call created it.
   /// - Throws: `CofferError.unsupported` for an unknown group; `.keyUnavailable` when the path is a dangling symbolic link;
   ///   `.permissionDenied`,

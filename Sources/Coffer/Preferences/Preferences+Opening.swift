@@ -115,7 +115,8 @@ extension Preferences {
   private static let unset: Preferences? = {
     let faults = StoreFaults()
     guard let preferences = try? Preferences.inMemory(faults: faults) else { return nil }
-    faults.setAll(.standardNotSet, of: preferences)
+    faults.setAll(.standardNotSet)
+    preferences.proxy.writtenCollectionsFilter = .only([])
     return preferences
   }()
 

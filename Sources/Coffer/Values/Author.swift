@@ -18,7 +18,7 @@ public struct Author: Sendable, Hashable {
   public let user: String
   /// The name of the host.
   public let host: String
-  /// On whose behalf it was made, see ``Database/Options/actor``; nil if not given.
+  /// On whose behalf it was made, see ``DatabaseOptions/actor``; nil if not given.
   public let actor: String?
 
   /// This program, acting on behalf of `actor`.

@@ -4,7 +4,7 @@ import Synchronization
 
 /// The state that all connections of one database share.
 package final class DatabaseCore: Sendable {
-  let options: Database.Options
+  let options: DatabaseOptions
   /// Whether there is a meter: checked where loading the meter would cost more than the work it measures.
   let isMetered: Bool
   /// Identifies the commits of this database in the change log.
@@ -71,7 +71,7 @@ package final class DatabaseCore: Sendable {
   ///   - onUnfinishedRotation: Called after each commit to a store with keys of more than one epoch.
   ///   - onExpiry: Called when something has expired.
   init(
-    options: Database.Options, path: String?, vault: VaultKeys = VaultKeys(),
+    options: DatabaseOptions, path: String?, vault: VaultKeys = VaultKeys(),
     witness: StoreWitness? = nil, faults: StoreFaults? = nil,
     connect: @escaping CommitFeed.Connect,
     onReplacement: @escaping CommitFeed.Follow = { _ in },
@@ -270,36 +270,5 @@ package final class DatabaseCore: Sendable {
     _ stored: StoredValue?, as type: Metadata.Type, _ key: String, in collection: String
   ) throws -> Metadata? {
     try stored.map { try decode(.metadata, $0, as: type, key, in: collection) }
-  }
-}
-
-extension Database {
-  /// Sets how the values of a collection are written and read from now on; nil for the standard way.
-  ///
-  /// Applies to all connections and proxies of this database, not to other processes. Values that are already stored stay as
-  /// they are.
-  public func setRules(_ rules: CollectionRules?, forCollection collection: String) {
-    core.setRules(rules, collection)
-  }
-
-  /// Sets how the values of all collections without rules of their own are written and read from now on; nil for the
-  /// standard way.
-  ///
-  /// The scope is the same as for the rules of a collection.
-  public func setDefaultRules(_ rules: CollectionRules?) {
-    core.setRules(rules, nil)
-  }
-
-  /// Sets how objects and metadata of a type are serialized from now on; nil for the same way as other types.
-  ///
-  /// ```swift
-  /// database.setSerializer(propertyLists, for: Theme.self)
-  /// ```
-  ///
-  /// A serializer in the rules of a collection takes precedence over this one, and this one over that of the default rules.
-  /// A value of the type inside another value is written with that value. The scope is the same as for the rules of a
-  /// collection.
-  public func setSerializer<Object: Codable>(_ serializer: Serializer?, for type: Object.Type) {
-    core.setSerializer(serializer, for: type)
   }
 }

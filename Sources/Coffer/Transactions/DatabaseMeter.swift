@@ -1,7 +1,7 @@
 /// Counts and times what a database does, for monitoring.
 ///
 /// `StoreMetrics` in the product CofferMetrics passes everything on to swift-metrics. To use a meter of your own, set
-/// ``Database/Options/meter``:
+/// ``DatabaseOptions/meter``:
 ///
 /// ```swift
 /// final class FlushCounter: DatabaseMeter {
