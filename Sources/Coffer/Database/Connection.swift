@@ -272,3 +272,9 @@ public final class Connection: Sendable, Identifiable {
     }
   }
 }
+
+extension Connection: SessionOwner {
+  func beginObservation() -> (any TransactionObservation)? { database.observers.begin(self) }
+
+  func report(_ problem: SettingProblem, instead: String) { database.report(problem, instead: instead) }
+}

@@ -40,6 +40,7 @@ public final class Database: Sendable {
   /// Held while a replacement store is opened; why the last one could not be, as it was reported.
   private let following = Lock<String?>(nil)
   package let core: DatabaseCore
+  let observers = ObserverRegistry()
   var isReadOnly: Bool { options.isReadOnly }
   /// The background work of this database: resuming rotations and removing expired items.
   let resumption = DispatchGroup()

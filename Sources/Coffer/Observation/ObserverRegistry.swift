@@ -56,16 +56,18 @@ final class ObserverRegistry: Sendable {
     }
   }
 
-  /// The observers of a transaction that begins now, in the order in which they were added.
-  func begin() -> [Entry] {
-    guard !isEmpty.load(ordering: .acquiring) else { return [] }
+  /// The observers of a transaction of `connection` that begins now, in the order in which they were added; nil if there are
+  /// none.
+  func begin(_ connection: Connection) -> (any TransactionObservation)? {
+    guard !isEmpty.load(ordering: .acquiring) else { return nil }
     let all = entries.withLock { $0 }
     remove(all.filter { $0.observer == nil })
-    return all.filter { $0.observer != nil }
+    let present = all.filter { $0.observer != nil }
+    return present.isEmpty ? nil : Observation(registry: self, connection: connection, entries: present)
   }
 
   /// Removes the observers that wanted to see only this transaction.
-  func end(_ observed: [Entry]) {
+  fileprivate func end(_ observed: [Entry]) {
     for entry in observed { entry.isStopped.store(false, ordering: .relaxed) }
     guard observed.contains(where: { $0.extent == .nextTransaction }) else { return }
     remove(observed.filter { $0.extent == .nextTransaction })
@@ -73,24 +75,16 @@ final class ObserverRegistry: Sendable {
 }
 
 /// The observers of one transaction.
-struct TransactionObservation {
-  /// A change, with its values.
-  struct Change {
-    let event: DatabaseEvent
-    let old: HeldItem?
-    let new: HeldItem?
-  }
+private struct Observation: TransactionObservation {
+  let registry: ObserverRegistry
+  let connection: Connection
+  let entries: [ObserverRegistry.Entry]
 
-  var entries: [ObserverRegistry.Entry] = []
-
-  var isEmpty: Bool { entries.isEmpty }
-
-  /// Whether any observer selects it.
   func observes(_ kind: DatabaseEventKind) -> Bool {
     entries.contains { !$0.isStopped.load(ordering: .relaxed) && $0.observer?.observes(eventsOfKind: kind) ?? false }
   }
 
-  func deliver(_ change: Change, _ core: DatabaseCore) {
+  func deliver(_ change: ObservedChange, _ core: DatabaseCore) {
     let interested = entries.filter { entry in
       !entry.isStopped.load(ordering: .relaxed) && entry.observer?.observes(eventsOfKind: change.event.kind) ?? false
     }
@@ -101,10 +95,19 @@ struct TransactionObservation {
     }
   }
 
-  /// - Throws: The error of the first observer that rejects the commit.
   func willCommit(_ session: Session) throws {
-    guard !entries.isEmpty else { return }
     let transaction = ReadTransaction(context: TransactionContext(session: session))
     for entry in entries { try entry.observer?.databaseWillCommit(transaction) }
+  }
+
+  func end(isCommitted: Bool) -> [@Sendable () -> Void] {
+    registry.end(entries)
+    let connection = connection
+    return entries.map { entry in
+      {
+        guard let observer = entry.observer else { return }
+        if isCommitted { observer.databaseDidCommit(connection) } else { observer.databaseDidRollback(connection) }
+      }
+    }
   }
 }

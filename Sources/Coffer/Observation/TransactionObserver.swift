@@ -93,13 +93,13 @@ extension Database {
   public func add(
     transactionObserver observer: any TransactionObserver, extent: TransactionObservationExtent = .observerLifetime
   ) {
-    core.observers.add(observer, extent)
+    observers.add(observer, extent)
   }
 
   /// Removes an observer.
   ///
   /// It still observes a running transaction, to its end.
   public func remove(transactionObserver observer: any TransactionObserver) {
-    core.observers.remove(observer)
+    observers.remove(observer)
   }
 }

@@ -12,7 +12,6 @@ package final class DatabaseCore: Sendable {
   let gate = WriterGate()
   /// How often the store was replaced while this database was open.
   let generation = Atomic<Int>(0)
-  let observers = ObserverRegistry()
   package let clock = DatabaseClock()
   package let expiries: Expiries
   let commits: CommitLog

@@ -2,11 +2,8 @@ extension Session {
   /// Whether an observer wants such changes, so that the item's values are needed.
   func observes(_ operation: DatabaseEventKind.Operation, in collection: String, _ part: ItemPart? = nil) -> Bool {
     // After a rollback, changes have no effect.
-    !transaction.observation.isEmpty && !transaction.isRolledBack && observes(Self.kind(operation, collection, part))
-  }
-
-  private func observes(_ kind: DatabaseEventKind) -> Bool {
-    callingOut { transaction.observation.observes(kind) }
+    guard let observation = transaction.observation, !transaction.isRolledBack else { return false }
+    return callingOut { observation.observes(Self.kind(operation, collection, part)) }
   }
 
   private static func kind(
@@ -22,7 +19,7 @@ extension Session {
     old: HeldItem? = nil, new: HeldItem? = nil, expired: Int64? = nil
   ) {
     recordUnobserved(kind, key, in: collection, id: id, part, expired: expired)
-    guard !transaction.observation.isEmpty, !transaction.isRolledBack else { return }
+    guard let observation = transaction.observation, !transaction.isRolledBack else { return }
     let operation: DatabaseEventKind.Operation =
       switch kind {
       case .inserted: .insertion
@@ -31,9 +28,9 @@ extension Session {
       case .touched: .touch
       }
     let eventKind = Self.kind(operation, collection, part)
-    guard observes(eventKind) else { return }
+    guard callingOut({ observation.observes(eventKind) }) else { return }
     transaction.undelivered.append(
-      TransactionObservation.Change(event: DatabaseEvent(kind: eventKind, key: key), old: old, new: new))
+      ObservedChange(event: DatabaseEvent(kind: eventKind, key: key), old: old, new: new))
   }
 
   /// Records a change that no observer wants.

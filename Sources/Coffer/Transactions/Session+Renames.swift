@@ -166,7 +166,7 @@ extension Session {
   }
 
   private func report(_ place: SettingPlace, behind source: SettingPlace) {
-    owner?.database.report(
+    owner?.report(
       SettingProblem(
         collection: place.collection.string, key: place.key.string, place: "the store",
         reason: "what \(source) is now, which it cannot be"), instead: "its last value")

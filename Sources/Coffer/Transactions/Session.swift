@@ -15,8 +15,8 @@ import Synchronization
 package final class Session {
   package let connection: SQLiteConnection
   package let core: DatabaseCore
-  /// The connection to pass to observers.
-  weak var owner: Connection?
+  /// The connection that it is of.
+  weak var owner: (any SessionOwner)?
   package let items: Items
   let collections: Collections
   let history: History
@@ -253,7 +253,7 @@ package final class Session {
     transaction = TransactionState()
     transaction.cancellation = cancellation
     transaction.time = time
-    transaction.observation.entries = core.observers.begin()
+    transaction.observation = owner?.beginObservation()
     transaction.isFeedObserved = core.feed.isObserved
   }
 
@@ -275,8 +275,7 @@ package final class Session {
       return nil
     }
     try CofferError.translating { try requireTransaction() }
-    let observation = transaction.observation
-    try callingOut { try observation.willCommit(self) }
+    if let observation = transaction.observation { try callingOut { try observation.willCommit(self) } }
     try checkCancellation()
     guard !transaction.changes.isEmpty || transaction.changesDeclarations || !transaction.actions.isEmpty else {
       willCommit(nil)
@@ -354,16 +353,8 @@ package final class Session {
       forgetKnown()
       if !ended.changes.isEmpty || ended.isRolledBack { cache.removeAll() }
     }
-    let entries = ended.observation.entries
-    guard !entries.isEmpty || !ended.completions.isEmpty else { return }
-    core.observers.end(entries)
-    let owner = owner
-    var deliveries: [@Sendable () -> Void] = entries.map { entry in
-      {
-        guard let owner, let observer = entry.observer else { return }
-        if isCommitted { observer.databaseDidCommit(owner) } else { observer.databaseDidRollback(owner) }
-      }
-    }
+    guard ended.observation != nil || !ended.completions.isEmpty else { return }
+    var deliveries = ended.observation?.end(isCommitted: isCommitted) ?? []
     for completion in ended.completions {
       deliveries.append {
         guard let queue = completion.queue else { return completion.block(isCommitted) }
@@ -525,10 +516,11 @@ package final class Session {
 
   /// Notifies observers of changes that can no longer be undone separately.
   private func deliver() {
-    guard transaction.undoDepth == 0, !transaction.undelivered.isEmpty else { return }
+    guard transaction.undoDepth == 0, !transaction.undelivered.isEmpty, let observation = transaction.observation else {
+      return
+    }
     let changes = transaction.undelivered
     transaction.undelivered = []
-    let observation = transaction.observation
     callingOut { for change in changes { observation.deliver(change, core) } }
   }
 

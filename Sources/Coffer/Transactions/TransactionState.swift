@@ -52,9 +52,10 @@ struct TransactionState {
   /// Whether there are listeners for commits.
   var isFeedObserved = false
   var attachment: (any Sendable)?
-  var observation = TransactionObservation()
+  /// nil if no one observes it.
+  var observation: (any TransactionObservation)?
   /// Changes not yet delivered to observers: those of an operation or a savepoint that may still be undone.
-  var undelivered: [TransactionObservation.Change] = []
+  var undelivered: [ObservedChange] = []
   /// How many current operations and savepoints may still be undone separately.
   var undoDepth = 0
   var completions: [(queue: DispatchQueue?, block: @Sendable (Bool) -> Void)] = []
