@@ -61,7 +61,7 @@ public final class Database: Sendable {
     /// The connection that opening used, kept for the first caller that needs one.
     var spare: SpareConnection?
     /// The proxies' pending changes, to be flushed when the database closes.
-    var proxies: [WeakPendingChanges] = []
+    var proxies: [WeakProxy] = []
     /// Idle connections of `concurrentRead`.
     var idleReaders: [Connection] = []
     /// When resuming a rotation was last tried.
@@ -76,6 +76,10 @@ public final class Database: Sendable {
   /// Unchecked: a weak reference is read and cleared atomically, and never assigned again.
   private struct WeakConnection: @unchecked Sendable {
     weak var connection: Connection?
+  }
+
+  private struct WeakProxy {
+    weak var proxy: (any DatabaseProxy)?
   }
 
   /// Gives closures that may outlive a database access to its connections.
@@ -466,23 +470,23 @@ public final class Database: Sendable {
   /// Registers the pending changes of a proxy, to be flushed when the database closes.
   ///
   /// - Returns: Whether the database is open.
-  func register(_ changes: PendingChanges) -> Bool {
+  func register(_ proxy: any DatabaseProxy) -> Bool {
     state.withLock { state in
-      state.proxies.removeAll { $0.changes == nil }
+      state.proxies.removeAll { $0.proxy == nil }
       guard !state.isClosed else { return false }
-      state.proxies.append(WeakPendingChanges(changes: changes))
+      state.proxies.append(WeakProxy(proxy: proxy))
       return true
     }
   }
 
   /// Makes the proxies reread what they read from the store.
   func forgetItems() {
-    for changes in state.withLock({ $0.proxies.compactMap(\.changes) }) { changes.state.storeWasReplaced() }
+    for proxy in state.withLock({ $0.proxies.compactMap(\.proxy) }) { proxy.storeWasReplaced() }
   }
 
   /// Makes the proxies reread what they read while the vault was locked.
   func vaultWasUnlocked() {
-    for changes in state.withLock({ $0.proxies.compactMap(\.changes) }) { changes.state.vaultWasUnlocked() }
+    for proxy in state.withLock({ $0.proxies.compactMap(\.proxy) }) { proxy.vaultWasUnlocked() }
   }
 
   /// Waits for running transactions, flushes all proxies, closes all connections, and locks the vault.
@@ -506,10 +510,10 @@ public final class Database: Sendable {
 
   /// Flushes and closes all proxies, and admits no new ones; if a flush fails, all stay open.
   private func closeProxies() throws {
-    var closed: [PendingChanges] = []
+    var closed: [any DatabaseProxy] = []
     while true {
       let open = state.withLock { state in
-        let open = state.proxies.compactMap(\.changes)
+        let open = state.proxies.compactMap(\.proxy)
         state.proxies = []
         if open.isEmpty { state.isClosed = true }
         return open
@@ -517,17 +521,17 @@ public final class Database: Sendable {
       if open.isEmpty { break }
       // Changes pending in a forked child are the parent's to write.
       guard (try? checkUsable()) != nil else { continue }
-      for (index, changes) in open.enumerated() {
+      for (index, proxy) in open.enumerated() {
         do {
-          if try changes.close() { closed.append(changes) }
+          if try proxy.close() { closed.append(proxy) }
         } catch {
-          for changes in closed { changes.reopen() }
-          state.withLock { $0.proxies += (closed + open[index...]).map(WeakPendingChanges.init) }
+          for proxy in closed { proxy.reopen() }
+          state.withLock { $0.proxies += (closed + open[index...]).map(WeakProxy.init) }
           throw error
         }
       }
     }
-    for changes in closed { changes.state.listeners.finish() }
+    for proxy in closed { proxy.databaseDidClose() }
   }
 
   private func closeConnections() throws {

@@ -483,6 +483,12 @@ final class PendingChanges: Sendable {
   }
 }
 
+extension PendingChanges: DatabaseProxy {
+  func databaseDidClose() { state.listeners.finish() }
+  func storeWasReplaced() { state.storeWasReplaced() }
+  func vaultWasUnlocked() { state.vaultWasUnlocked() }
+}
+
 /// A weak reference to the pending changes of a proxy.
 struct WeakPendingChanges {
   weak var changes: PendingChanges?
