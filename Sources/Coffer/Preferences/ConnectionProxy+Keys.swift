@@ -51,12 +51,12 @@ extension ConnectionProxy {
 
   @usableFromInline
   func string(_ key: Key<String>) -> String {
-    state.string(of: key, in: places) ?? reporting(key)
+    state.string(at: key.place, in: places) ?? reporting(key)
   }
 
   @inline(__always)
   private func number<Number>(_ key: Key<Number>) -> Number {
-    guard let number: Number? = state.number(of: key, in: places) else { return reporting(key) }
+    guard let number: Number? = state.number(at: key.place, in: places) else { return reporting(key) }
     return number ?? key.defaultValue
   }
 
@@ -69,7 +69,9 @@ extension ConnectionProxy {
   @usableFromInline
   func reporting<Object>(_ key: Key<Object>) -> Object {
     let collection = key.collection ?? ""
-    if let (object, version) = state.unchecked(of: key, in: places), key.allows(object ?? key.defaultValue) {
+    if let (object, version) = state.unchecked(at: key.place, as: Object.self, in: places),
+      key.allows(object ?? key.defaultValue)
+    {
       lastGood.note(
         LastGoodValues.Entry(object: object ?? key.defaultValue, isDefault: object == nil), of: key, in: collection)
       places.noteGood(version, at: key.place)
@@ -137,7 +139,7 @@ extension ConnectionProxy {
   ///   limits; `.closed`, `.damaged` or `.inputOutput`.
   public func value<Object>(of key: Key<Object>) throws -> Object {
     let collection = key.collection ?? ""
-    state.remember(key, in: collection, places)
+    state.remember(key.name, in: collection, at: key.place, places)
     return try object(for: key, inCollection: collection) ?? key.defaultValue
   }
 
@@ -231,5 +233,17 @@ extension ConnectionProxy {
   /// - Throws: As `removeObject(forKey:inCollection:durability:)`.
   public func reset<Object>(_ key: Key<Object>, durability: Durability = .asynchronous) throws {
     try removeObject(forKey: key.name, inCollection: key.collection ?? "", durability: durability)
+  }
+}
+
+extension LastGoodValues {
+  /// The last good value of a key; nil if there is none, or if it came from another key and violates this key's limits.
+  func entry<Object>(of key: Key<Object>, in collection: String) -> Entry<Object>? {
+    let entry = entry(at: Place(key.name, in: collection, as: Object.self), as: Object.self)
+    return entry.flatMap { key.allows($0.object) ? $0 : nil }
+  }
+
+  func note<Object>(_ entry: Entry<Object>?, of key: Key<Object>, in collection: String) {
+    note(entry, at: Place(key.name, in: collection, as: Object.self))
   }
 }

@@ -57,13 +57,14 @@ extension Preferences {
 
   @usableFromInline
   func string(_ key: Key<String>) -> String {
-    proxy.state.string(of: key, in: places) ?? reporting(key)
+    proxy.state.string(at: key.place, in: places) ?? reporting(key)
   }
 
   @inline(__always)
   private func number<Number>(_ key: Key<Number>) -> Number {
     // A key that isn't set in the application's collection may be set further down the search list.
-    guard let number: Number? = proxy.state.number(of: key, in: places), number != nil || key.collection != nil else {
+    guard let number: Number? = proxy.state.number(at: key.place, in: places), number != nil || key.collection != nil
+    else {
       return reporting(key)
     }
     return number ?? key.defaultValue
@@ -79,7 +80,7 @@ extension Preferences {
   func reporting<Object>(_ key: Key<Object>) -> Object {
     let collection = place(of: key)
     if let object = newValue(of: key, in: collection) { return object }
-    proxy.state.remember(key, in: collection, places)
+    proxy.state.remember(key.name, in: collection, at: key.place, places)
     let last = lastGood.entry(of: key, in: collection)
     do {
       let search = try search(for: key)
@@ -97,7 +98,7 @@ extension Preferences {
 
   /// The value of a typed key if it is in memory and good: recorded, so that the fast path reads it from now on.
   private func newValue<Object>(of key: Key<Object>, in collection: String) -> Object? {
-    guard let (object, version) = proxy.state.unchecked(of: key, in: places),
+    guard let (object, version) = proxy.state.unchecked(at: key.place, as: Object.self, in: places),
       object != nil || key.collection != nil && !searchesBehindKeys,
       // Checked after the version, which changes when an administrator locks something.
       overrides.find(key.overrideName, managedName(of: key)) == nil

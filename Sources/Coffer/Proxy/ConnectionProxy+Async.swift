@@ -72,7 +72,7 @@ extension ConnectionProxy {
     }
   }
 
-  nonisolated(nonsending) private func change(
+  nonisolated(nonsending) func change(
     _ key: String, in collection: String, _ durability: Durability, _ body: (DatabaseCore) throws -> Mutation
   ) async throws {
     try checkMayWrite(collection)
@@ -131,43 +131,6 @@ extension ConnectionProxy {
     var batch = ChangeBatch(proxy: self)
     try body(&batch)
     try await pending.add(batch.changes, durability: durability)
-  }
-
-  // MARK: Typed keys, without blocking
-
-  /// Sets the value of a typed key without blocking a thread; for an optional type, nil removes it.
-  ///
-  /// - Throws: `CofferError.invalidValue`; otherwise as
-  ///   `setObject(_:forKey:inCollection:durability:)`.
-  public func set<Object>(_ object: Object, for key: Key<Object>, durability: Durability) async throws {
-    try await set(object, for: key, inCollection: key.collection ?? "", dates: .none, durability: durability)
-  }
-
-  /// Sets the value of a typed key, with an expiry, without blocking a thread; for an optional type, nil removes it.
-  ///
-  /// - Throws: As `set(_:for:durability:)`.
-  public func set<Object>(
-    _ object: Object, for key: Key<Object>, expires: Date?, due: Date? = nil, durability: Durability
-  ) async throws {
-    try await set(
-      object, for: key, inCollection: key.collection ?? "", dates: ItemDates(expires: expires, due: due),
-      durability: durability)
-  }
-
-  func set<Object>(
-    _ object: Object, for key: Key<Object>, inCollection collection: String, dates: ItemDates, durability: Durability
-  ) async throws {
-    let object = try checked(object, for: key, in: collection)
-    try await change(key.name, in: collection, durability) { core in
-      isNil(object) ? .removed : try core.setting(object, dates: dates, key.name, in: collection)
-    }
-  }
-
-  /// Removes the stored value of a typed key without blocking a thread.
-  ///
-  /// - Throws: As `set(_:for:durability:)`.
-  public func reset<Object>(_ key: Key<Object>, durability: Durability) async throws {
-    try await removeObject(forKey: key.name, inCollection: key.collection ?? "", durability: durability)
   }
 
   // MARK: Closing without blocking

@@ -51,37 +51,6 @@ extension ConnectionProxy {
     return (try item.with(new, key, in: collection, database.core), new)
   }
 
-  /// Atomically updates a typed key; see `Preferences.update(_:durability:_:)`.
-  ///
-  /// - Parameter shown: The value if the key is absent.
-  func update<Object>(
-    _ key: Key<Object>, in collection: String, shown: Object, _ durability: Durability,
-    _ body: (Object) throws -> Object
-  ) throws -> Object {
-    try checkMayWrite(collection)
-    return try pending.change(key.name, in: collection, durability) {
-      try updated($0, key, in: collection, shown: shown, body)
-    }
-  }
-
-  func update<Object>(
-    _ key: Key<Object>, in collection: String, shown: Object, _ durability: Durability,
-    _ body: @escaping @Sendable (Object) throws -> Object
-  ) async throws -> Object {
-    try checkMayWrite(collection)
-    return try await pending.change(key.name, in: collection, durability) {
-      try self.updated($0, key, in: collection, shown: shown, body)
-    }
-  }
-
-  private func updated<Object>(
-    _ item: HeldItem?, _ key: Key<Object>, in collection: String, shown: Object, _ body: (Object) throws -> Object
-  ) throws -> (HeldItem?, Object) {
-    let old = try item.map { try decode($0, key.name, in: collection) as Object }
-    let new = try checked(body(old ?? shown), for: key, in: collection)
-    return (isNil(new) ? nil : try item.with(new, key.name, in: collection, database.core), new)
-  }
-
   /// Atomically sets the object of a key if it still equals the expected one, across all threads, connections and processes.
   ///
   /// ```swift
@@ -136,7 +105,7 @@ extension ConnectionProxy {
 
 extension HeldItem? {
   /// The item with another object; a new one if there is none.
-  fileprivate func with(
+  func with(
     _ object: some Encodable, _ key: String, in collection: String, _ core: DatabaseCore
   ) throws -> HeldItem {
     let object = try core.hold(object, key, in: collection)

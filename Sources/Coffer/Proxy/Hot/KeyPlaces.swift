@@ -80,18 +80,18 @@ extension ProxyState {
   ///
   /// It takes no lock and no hash: the commit counter is compared with its known value, loaded before the number.
   @inline(__always)
-  func number<Object>(of key: Key<Object>, in places: KeyPlaces) -> Object?? {
-    guard !core.takesDetour, let (item, version) = places.item(key.place) else { return nil }
+  func number<Object>(at position: KeyPlaces.Position, in places: KeyPlaces) -> Object?? {
+    guard !core.takesDetour, let (item, version) = places.item(position) else { return nil }
     let count = countOfKnown
     guard let number: Object? = item.withObject({ $0.scalar.number(of: version) }), isCurrent(count)
     else { return nil }
     return .some(number)
   }
 
-  /// The visible text of a typed key, as `number(of:in:)`; nil if the slow path must be used.
+  /// The visible text of a typed key, as `number(at:in:)`; nil if the slow path must be used.
   @inline(__always)
-  func string(of key: Key<String>, in places: KeyPlaces) -> String? {
-    guard !core.takesDetour, let (item, version) = places.item(key.place) else { return nil }
+  func string(at position: KeyPlaces.Position, in places: KeyPlaces) -> String? {
+    guard !core.takesDetour, let (item, version) = places.item(position) else { return nil }
     return lock.withShared {
       guard isCurrent else { return nil }
       return item.withObject { $0.scalar.version == version ? $0.visibleText : nil }
@@ -100,8 +100,10 @@ extension ProxyState {
 
   /// The unchecked visible value of a typed key, with its version: a number, a text, or an inner nil if the key is absent;
   /// an outer nil if the slow path must be used.
-  func unchecked<Object>(of key: Key<Object>, in places: KeyPlaces) -> (object: Object?, version: UInt64)? {
-    guard !core.takesDetour, let (item, _) = places.item(key.place) else { return nil }
+  func unchecked<Object>(
+    at position: KeyPlaces.Position, as type: Object.Type, in places: KeyPlaces
+  ) -> (object: Object?, version: UInt64)? {
+    guard !core.takesDetour, let (item, _) = places.item(position) else { return nil }
     return lock.withShared {
       guard isCurrent else { return nil }
       return item.withObject { item in
@@ -123,10 +125,10 @@ extension ProxyState {
   }
 
   /// Lets a typed key find its item directly from now on.
-  func remember(_ key: Keys, in collection: String, _ places: KeyPlaces) {
-    guard places.item(key.place) == nil else { return }
+  func remember(_ key: String, in collection: String, at position: KeyPlaces.Position, _ places: KeyPlaces) {
+    guard places.item(position) == nil else { return }
     lock.withExclusive {
-      places.remember(item(key.name, in: collection).object, at: key.place)
+      places.remember(item(key, in: collection).object, at: position)
     }
   }
 }

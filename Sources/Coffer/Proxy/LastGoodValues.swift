@@ -67,15 +67,3 @@ extension [SettingProblem] {
   /// A bad value that persists, in an environment variable for instance, must not hide changes below it.
   func goBeyond(_ known: [SettingProblem]) -> Bool { contains { !known.contains($0) } }
 }
-
-extension LastGoodValues {
-  /// The last good value of a key; nil if there is none, or if it came from another key and violates this key's limits.
-  func entry<Object>(of key: Key<Object>, in collection: String) -> Entry<Object>? {
-    let entry = entry(at: Place(key.name, in: collection, as: Object.self), as: Object.self)
-    return entry.flatMap { key.allows($0.object) ? $0 : nil }
-  }
-
-  func note<Object>(_ entry: Entry<Object>?, of key: Key<Object>, in collection: String) {
-    note(entry, at: Place(key.name, in: collection, as: Object.self))
-  }
-}
