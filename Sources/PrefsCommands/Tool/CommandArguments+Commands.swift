@@ -9,14 +9,9 @@ import Coffer
   import Glibc
 #endif
 
-/// Prepares the arguments of the process for the parser.
-package enum CommandArguments {
-  /// A prefix for a value that begins with a dash.
-  ///
-  /// The parser takes `-5` for the option `5` and has no setting for negative numbers in positional arguments. They
-  /// are passed through it with a NUL in front, which no process argument can contain, and stripped afterwards.
-  private static let mark: Character = "\0"
+// Prepares the arguments of the process for the parser, by the names of the commands.
 
+extension CommandArguments {
   /// The arguments after the program's name.
   ///
   /// `CommandLine.arguments` repairs invalid UTF-8, and would so store another value than the one given.
@@ -44,19 +39,10 @@ package enum CommandArguments {
     return arguments
   }
 
-  /// A prefix for the hexadecimal digits of an argument that is not text.
-  private static let bytesMark = "\0\0"
-
   /// Whether the next argument is one of the program that `exec` starts.
   private static func isForOtherProgram(after arguments: [String]) -> Bool {
     guard let end = arguments.firstIndex(of: "--"), arguments.count > end + 1 else { return false }
     return commandName(in: arguments) == ExecCommand.configuration.commandName
-  }
-
-  /// The bytes of an argument for another program.
-  static func bytes(_ argument: String) -> [UInt8] {
-    guard argument.utf8.starts(with: bytesMark.utf8) else { return Array(argument.utf8) }
-    return HexText.bytes(String(argument.utf8.dropFirst(bytesMark.utf8.count)) ?? "") ?? []
   }
 
   /// The arguments with the negative numbers before `--` marked as values.
@@ -73,33 +59,6 @@ package enum CommandArguments {
   /// The name of the command in the arguments.
   static func commandName(in arguments: [String]) -> String? {
     words(in: arguments).first.flatMap { PrefsCommand.commandNames.contains($0) ? $0 : nil }
-  }
-
-  /// The common options that take a value, which must not be mistaken for a command.
-  static let optionsWithValue: Set<String> = [
-    "-d", "--store", "--app", "--env", "--actor", "-c", "--collection", "--key-file", "--key-fd", "--passphrase-fd",
-    "--recovery-key-fd", "--vault-key-file", "--vault-key-fd", "--timeout", "--color",
-  ]
-
-  /// The arguments that are neither options nor their values.
-  private static func words(in arguments: [String]) -> [String] {
-    var words: [String] = []
-    var isValue = false
-    for argument in arguments.prefix(while: { $0 != "--" }) {
-      if !isValue, !argument.hasPrefix("-") { words.append(argument) }
-      isValue = !isValue && optionsWithValue.contains(argument)
-    }
-    return words
-  }
-
-  /// The index of the first argument that is neither an option nor its value; nil if there is none before `--`.
-  static func indexOfFirstWord(in arguments: [String]) -> Int? {
-    var index = 0
-    while index < arguments.endIndex, arguments[index] != "--" {
-      guard arguments[index].hasPrefix("-") else { return index }
-      index += optionsWithValue.contains(arguments[index]) ? 2 : 1
-    }
-    return nil
   }
 
   /// The arguments with the options before the name of a subcommand, if any, behind it: subcommands alone take them.
@@ -221,24 +180,5 @@ package enum CommandArguments {
       (command, path) = (next, "\(path) \(word)")
     }
     return nil
-  }
-
-  /// The text without the marks.
-  static func unmarked(_ text: String) -> String {
-    text.contains(mark) ? text.filter { $0 != mark } : text
-  }
-
-  /// An argument without the prefix that ``marked(_:)`` may have added.
-  static func value(_ argument: String) -> String {
-    argument.first == mark ? String(argument.dropFirst()) : argument
-  }
-
-  private static func isNegativeNumber(_ argument: String) -> Bool {
-    guard argument.first == "-" else { return false }
-    let rest = argument.dropFirst()
-    if let first = rest.first(where: { $0 != "." }), ("0"..."9").contains(first) {
-      return rest.prefix(while: { $0 == "." }).count <= 1
-    }
-    return ["inf", "infinity", "nan"].contains(rest.lowercased())
   }
 }

@@ -42,15 +42,4 @@ struct PlainArguments {
 
   /// Compares bytes: a combining mark after the dash would hide it from Character.
   private static func beginsWithDash(_ argument: String) -> Bool { argument.utf8.first == UInt8(ascii: "-") }
-
-  /// The request of a whole command line; nil if the argument parser has to parse it.
-  static func request(_ arguments: [String]) -> (any Request)? {
-    let own = arguments.dropFirst()
-    return switch arguments.first {
-    case "get": ValueRequest(plainArguments: own)
-    case "list": ListRequest(plainArguments: own)
-    case "set": SetRequest(plainArguments: own)
-    default: nil
-    }
-  }
 }
