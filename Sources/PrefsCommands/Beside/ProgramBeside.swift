@@ -33,7 +33,7 @@ struct ProgramBeside {
     self.name = name
     folders = Self.folders(besideTool: tool)
     path = "\(folders[0])/prefs-\(name)"
-    guard StoreLocation.isTaken(path) else { return nil }
+    guard FilePlace.isTaken(path) else { return nil }
   }
 
   /// Lower-case ASCII letters, digits, and single hyphens between them.
@@ -45,7 +45,7 @@ struct ProgramBeside {
   }
 
   private static func folders(besideTool tool: String) -> [String] {
-    let folder = StoreLocation.folder(of: tool)
+    let folder = FilePlace.folder(of: tool)
     guard folder == "/bin" || folder.hasSuffix("/bin") else { return [folder] }
     let libexec = folder.dropLast("/bin".count) + "/libexec"
     return [libexec + "/coffer", String(libexec)]
@@ -112,7 +112,7 @@ struct ProgramBeside {
   ///
   /// - Throws: ``Failure`` with the status `refused`.
   func check() throws {
-    let (own, ownFolder) = (try Self.status(tool), try Self.status(StoreLocation.folder(of: tool)))
+    let (own, ownFolder) = (try Self.status(tool), try Self.status(FilePlace.folder(of: tool)))
     for (place, kind) in [(path, S_IFREG)] + folders.map({ ($0, S_IFDIR) }) {
       let status = try Self.status(place)
       // A link's target may be anywhere.

@@ -58,7 +58,7 @@ struct AppendCommand: ParsableCommand {
       if isArgument, try transaction.isSealed(collection: reference.collection) {
         throw Failure(
           .usage,
-          "\(KeyReference.describe(reference.collection)) is sealed, and a secret must not be an argument. Pipe it in with -."
+          "\(DisplayText.collection(reference.collection)) is sealed, and a secret must not be an argument. Pipe it in with -."
         )
       }
       let present = try transaction.itemInForce(reference)?.value

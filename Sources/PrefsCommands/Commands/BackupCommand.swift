@@ -47,7 +47,7 @@ struct BackupCommand: ParsableCommand {
   mutating func run() throws {
     if file == "-" { return try stream() }
     // Before any prompt or file is made.
-    if StoreLocation.isTaken(file) { throw CofferError.storeExists(path: file) }
+    if FilePlace.isTaken(file) { throw CofferError.storeExists(path: file) }
     try StoreLocation.requireFolder(of: file)
     try copy(to: file)
     common.note("copied the store to \(file).")

@@ -155,7 +155,7 @@ struct CopyCommand: ParsableCommand {
         guard mode == nil else { return }
         throw Failure(
           .conflict,
-          "key \"\(key)\" in \(KeyReference.describe(collection)) exists already, with another value; nothing was changed. "
+          "key \"\(key)\" in \(DisplayText.collection(collection)) exists already, with another value; nothing was changed. "
             + "Replace such keys with --merge.")
       })
   }
@@ -179,7 +179,7 @@ struct CopyCommand: ParsableCommand {
     if try target.isSealed(collection: collection.newName) { return }
     throw Failure(
       .refused,
-      "\(KeyReference.describe(sealed)) is sealed, but \(KeyReference.describe(collection.newName)) in the "
+      "\(DisplayText.collection(sealed)) is sealed, but \(DisplayText.collection(collection.newName)) in the "
         + "target is not; nothing was changed. Seal that one first, or copy the values unencrypted with --force.")
   }
 }

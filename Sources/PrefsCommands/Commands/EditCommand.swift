@@ -89,7 +89,7 @@ struct EditCommand: ParsableCommand {
     try KeyReference.requireItems(in: collection, transaction)
     if try !reveal && transaction.isSealed(collection: collection) {
       throw Failure(
-        .refused, "\(KeyReference.describe(collection)) is sealed. Give --reveal to show its values to the editor.")
+        .refused, "\(DisplayText.collection(collection)) is sealed. Give --reveal to show its values to the editor.")
     }
     return try CollectionEdit(collection, format.text, reveals: reveal, transaction)
   }

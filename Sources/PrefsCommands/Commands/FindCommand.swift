@@ -66,7 +66,7 @@ struct FindCommand: ParsableCommand {
       return (matches, skipped)
     }
     for collection in sealed {
-      common.note("the values in \(KeyReference.describe(collection)) are sealed and were not searched.")
+      common.note("the values in \(DisplayText.collection(collection)) are sealed and were not searched.")
     }
     guard !matches.isEmpty else { throw Failure(.notFound, "nothing contains \"\(CommandArguments.value(text))\".") }
     try write(matches)

@@ -101,11 +101,11 @@ struct HistoryCommand: ParsableCommand {
       if let note = try KeyReference.emptyNote(collection, transaction) { common.note(note) }
       try transaction.setHistoryLimits(limits, forCollection: collection)
     }
-    common.detail("\(KeyReference.describe(collection)) keeps \(limits == nil ? "no history" : "history")")
+    common.detail("\(DisplayText.collection(collection)) keeps \(limits == nil ? "no history" : "history")")
   }
 
   private func erase(_ collection: String, _ session: CommandSession) throws {
-    let name = KeyReference.describe(collection)
+    let name = DisplayText.collection(collection)
     try session.using(try session.open()) { database in
       let connection = try database.makeConnection()
       // Ask outside of a transaction, which would block all other writers until the answer.
@@ -164,7 +164,7 @@ struct HistoryCommand: ParsableCommand {
   }
 
   private func explainNone(_ collection: String, _ transaction: borrowing ReadTransaction) throws {
-    let name = KeyReference.describe(collection)
+    let name = DisplayText.collection(collection)
     if try transaction.historyLimits(forCollection: collection) == nil {
       let argument = collection.isEmpty ? "\"\"" : collection
       common.note(

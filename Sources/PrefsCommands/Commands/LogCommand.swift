@@ -78,7 +78,7 @@ struct LogCommand: ParsableCommand {
     if wanted.isEmpty, let collection = filter.collection {
       let name = filter.key.map { "key \"\($0)\" in " } ?? ""
       let hint = isDefaultKey && filter.key == nil ? " Name a key of the default collection with -c \"\"." : ""
-      common.note("the log has no matching change of \(name)\(KeyReference.describe(collection.name)).\(hint)")
+      common.note("the log has no matching change of \(name)\(DisplayText.collection(collection.name)).\(hint)")
     }
   }
 

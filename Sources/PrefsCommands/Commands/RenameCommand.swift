@@ -58,14 +58,14 @@ struct RenameCommand: ParsableCommand {
     if try transaction.hasObject(forKey: to.key, inCollection: to.collection) {
       throw Failure(
         .conflict,
-        "key \"\(to.key)\" in \(KeyReference.describe(to.collection)) exists already; nothing was changed. "
+        "key \"\(to.key)\" in \(DisplayText.collection(to.collection)) exists already; nothing was changed. "
           + "Replace it with --force.")
     }
     let becomesClear = try transaction.isSealed(collection: from.collection)
     if becomesClear, try !transaction.isSealed(collection: to.collection) {
       throw Failure(
         .refused,
-        "\(KeyReference.describe(from.collection)) is sealed, but \(KeyReference.describe(to.collection)) is not; "
+        "\(DisplayText.collection(from.collection)) is sealed, but \(DisplayText.collection(to.collection)) is not; "
           + "nothing was changed. Move the value unencrypted with --force.")
     }
   }

@@ -139,6 +139,6 @@ struct RestoreStoreCommand: ParsableCommand {
     if keys.changesVaultKey {
       sentences.append("The vault is under another key than the one last used: anyone who could unlock it then has it.")
     }
-    return sentences + keys.unsealed.map { "\(KeyReference.describe($0)) is not sealed any more." }
+    return sentences + keys.unsealed.map { "\(DisplayText.collection($0)) is not sealed any more." }
   }
 }

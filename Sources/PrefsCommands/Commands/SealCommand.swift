@@ -39,13 +39,13 @@ struct SealCommand: ParsableCommand {
         try database.seal(collection: name)
       } catch let error as CofferError where isNewVault {
         throw error.after(
-          "The vault is created, but \(KeyReference.describe(name)) is not sealed", next: "Seal it then.")
+          "The vault is created, but \(DisplayText.collection(name)) is not sealed", next: "Seal it then.")
       }
       let (count, environments) = try database.makeConnection().read { transaction in
         (try transaction.numberOfKeys(inCollection: name), try transaction.environments(of: name, areSealed: true))
       }
       let others = environments.isEmpty ? "" : ", with \(environments.joined(separator: ", "))"
-      common.note("sealed \(KeyReference.describe(name)), \(DisplayText.count(count, "key", "keys"))\(others).")
+      common.note("sealed \(DisplayText.collection(name)), \(DisplayText.count(count, "key", "keys"))\(others).")
       session.noteCopies()
     }
   }

@@ -66,7 +66,7 @@ struct SetRequest: Request {
 
   private var argumentRefused: Failure {
     Failure(
-      .usage, "\(KeyReference.describe(reference.collection)) is sealed, and \(Self.argumentWarning)")
+      .usage, "\(DisplayText.collection(reference.collection)) is sealed, and \(Self.argumentWarning)")
   }
 
   /// Whether the value's type is given rather than guessed.
@@ -81,7 +81,7 @@ struct SetRequest: Request {
   private var plainValueRefused: Failure {
     Failure(
       .usage,
-      "key \"\(reference.key)\" in \(KeyReference.describe(reference.collection)) is a secret; nothing was changed. Set it "
+      "key \"\(reference.key)\" in \(DisplayText.collection(reference.collection)) is a secret; nothing was changed. Set it "
         + "with --secret, or name another type with --type.")
   }
 
@@ -90,7 +90,7 @@ struct SetRequest: Request {
     + "--value-file, or leave it out to be asked, with --secret."
 
   private func conflict(found: Int64?) -> Failure {
-    let name = "key \"\(reference.key)\" in \(KeyReference.describe(reference.collection))"
+    let name = "key \"\(reference.key)\" in \(DisplayText.collection(reference.collection))"
     let state = found.map { "has version \($0)" } ?? "does not exist"
     return Failure(.conflict, "\(name) \(state); nothing was changed.")
   }

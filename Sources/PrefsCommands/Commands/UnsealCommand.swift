@@ -30,12 +30,12 @@ struct UnsealCommand: ParsableCommand {
         (try transaction.isSealed(collection: name), try transaction.environments(of: name, areSealed: true))
       }
       guard isSealed || !environments.isEmpty else {
-        throw Failure(.notFound, "\(KeyReference.describe(name)) is not sealed.")
+        throw Failure(.notFound, "\(DisplayText.collection(name)) is not sealed.")
       }
       _ = try VaultAccess(vault: database.vault, session: session).unlock(with: vaultKey.source(session.options))
       try database.unseal(collection: name)
       let others = environments.isEmpty ? "" : ", with \(environments.joined(separator: ", "))"
-      common.note("unsealed \(KeyReference.describe(name))\(others).")
+      common.note("unsealed \(DisplayText.collection(name))\(others).")
     }
   }
 }

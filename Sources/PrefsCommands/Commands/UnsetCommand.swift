@@ -92,13 +92,13 @@ struct UnsetCommand: ParsableCommand {
     for note in notes { common.note(note) }
     guard !keys.isEmpty || force else {
       throw Failure(
-        .notFound, "no key in \(KeyReference.describe(reference.collection)) matches \"\(reference.key)\".")
+        .notFound, "no key in \(DisplayText.collection(reference.collection)) matches \"\(reference.key)\".")
     }
     common.detail("removed \(DisplayText.count(keys.count, "key", "keys"))")
   }
 
   private func removeAll(of collection: String, _ session: CommandSession) throws {
-    let name = KeyReference.describe(collection)
+    let name = DisplayText.collection(collection)
     let database = try session.open()
     try session.using(database) { database in
       let connection = try database.makeConnection()

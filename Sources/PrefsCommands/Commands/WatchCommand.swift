@@ -101,7 +101,7 @@ extension WatchCommand {
   /// Until then, other commands refuse to read it. nil for a collection.
   private static func watched(_ collection: NamedCollection, _ options: SessionOptions) -> WatchedEnvironment? {
     guard collection.parent != nil, let environment = collection.environment else { return nil }
-    let parent = KeyReference.describe(environment.parent)
+    let parent = DisplayText.collection(environment.parent)
     let name = "environment \"\(environment.name)\" of \(parent)"
     return WatchedEnvironment(environment) { isThere in
       options.note(

@@ -20,7 +20,7 @@ package struct PrivateFolder {
   /// Makes a folder in `$XDG_RUNTIME_DIR`, which is in memory, or else beside the store.
   package init(besides store: String) throws {
     let runtime = Environment.variable("XDG_RUNTIME_DIR").flatMap { try? Self(in: $0) }
-    self = try runtime ?? Self(in: StoreLocation.folder(of: store))
+    self = try runtime ?? Self(in: FilePlace.folder(of: store))
   }
 
   private init(in parent: String) throws {
@@ -80,7 +80,7 @@ package struct PrivateFolder {
   }
 
   private static func abandoned(besides store: String) -> [PrivateFolder] {
-    let parents = [Environment.variable("XDG_RUNTIME_DIR"), StoreLocation.folder(of: store)].compactMap { $0 }
+    let parents = [Environment.variable("XDG_RUNTIME_DIR"), FilePlace.folder(of: store)].compactMap { $0 }
     return Set(parents).sorted().flatMap { parent in
       // mkdtemp(3) makes no names with invalid UTF-8.
       ((try? FolderNames.read(parent)) ?? []).map { String(decoding: $0, as: UTF8.self) }

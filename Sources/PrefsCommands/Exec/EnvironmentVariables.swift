@@ -25,7 +25,7 @@ struct EnvironmentVariables: Equatable {
   ///   an environment.
   mutating func add(_ key: String, in collection: String, _ value: Value, isSecret: Bool) throws {
     let name = EnvironmentName.of(key, prefix: prefix)
-    let source = "key \"\(key)\" in \(KeyReference.describe(collection))"
+    let source = "key \"\(key)\" in \(DisplayText.collection(collection))"
     guard !name.isEmpty else { throw Failure(.format, "\(source) cannot be the name of a variable. Give a --prefix.") }
     if let other = sources.updateValue(source, forKey: name) {
       throw Failure(.conflict, "\(other) and \(source) would both be \(name). Choose one with --only.")

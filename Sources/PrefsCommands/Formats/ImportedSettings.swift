@@ -97,7 +97,7 @@ struct ImportedSettings {
       } catch let problem as FormatProblem {
         throw Failure(
           .format,
-          "\(name): key \"\(key)\" in \(KeyReference.describe(collection)): \(problem.reason). Nothing was changed.")
+          "\(name): key \"\(key)\" in \(DisplayText.collection(collection)): \(problem.reason). Nothing was changed.")
       }
     }
   }

@@ -12,9 +12,6 @@ package struct CommandSession {
   /// Unsafe: sessions are made by the one thread that runs the command.
   nonisolated(unsafe) private(set) static var firstPath: String?
 
-  /// The options that named it, for the commands that messages name.
-  nonisolated(unsafe) private(set) static var storeOptions = ""
-
   /// - Parameter takesCollections: Whether the command uses each collection that is named, and not one.
   /// - Parameter force: Whether values are set, too, that are not as their settings are declared.
   /// - Parameter undeclared: Whether keys are set, too, that are not declared.
@@ -37,7 +34,7 @@ package struct CommandSession {
     self.options = options
     path = try StoreLocation.store(options)
     files = AdministratorFiles(application: options.app)
-    if Self.firstPath == nil { (Self.firstPath, Self.storeOptions) = (path, options.storeOptionText) }
+    if Self.firstPath == nil { (Self.firstPath, CommandHint.storeOptions) = (path, options.storeOptionText) }
     options.detail("using the store \(path)")
   }
 
@@ -127,7 +124,7 @@ package struct CommandSession {
   /// Salvages a damaged store.
   func salvage(to output: String, newKeyFile: String?, progress: (Double) -> Void) throws -> SalvageReport {
     // Before anything is asked for or made.
-    if StoreLocation.isTaken(output) { throw CofferError.storeExists(path: output) }
+    if FilePlace.isTaken(output) { throw CofferError.storeExists(path: output) }
     for path in [output, newKeyFile].compactMap(\.self) { try StoreLocation.requireFolder(of: path) }
     return try lookup.open(try Database.slots(at: path)) { key in
       try Database.salvage(

@@ -57,7 +57,8 @@ package struct KeyReference {
       return Failure(
         .notFound,
         notFoundMessage.dropLast()
-          + "; \(Self.describe(key)) has \(keys): \(CommandHint.text("\(command) \(CommandHint.quoted(key))"))")
+          + "; \(DisplayText.collection(key)) has \(keys): \(CommandHint.text("\(command) \(CommandHint.quoted(key))"))"
+      )
     }
     if let expired = try? expiry(transaction) {
       let time = expired.map { " at \(Timestamp.text($0))" } ?? ""
@@ -75,10 +76,11 @@ package struct KeyReference {
       return
     }
     if try hasExpired(collection, transaction) {
-      throw Failure(.notFound, "\(describe(collection)) is empty; its last keys have expired.")
+      throw Failure(.notFound, "\(DisplayText.collection(collection)) is empty; its last keys have expired.")
     }
     throw Failure(
-      .notFound, "there is no \(describe(collection))" + (try nearCollection(collection, transaction) ?? "."))
+      .notFound,
+      "there is no \(DisplayText.collection(collection))" + (try nearCollection(collection, transaction) ?? "."))
   }
 
   /// Whether the last change of a collection was that keys expired.
@@ -100,7 +102,8 @@ package struct KeyReference {
   /// The sentence for a command that prepares a collection without keys, which may be mistyped; nil if it has some.
   static func emptyNote(_ collection: String, _ transaction: borrowing some Reading & ~Copyable) throws -> String? {
     guard try transaction.numberOfKeys(inCollection: collection) == 0 else { return nil }
-    return "\(describe(collection)) holds nothing yet" + (try nearCollection(collection, transaction) ?? ".")
+    return "\(DisplayText.collection(collection)) holds nothing yet"
+      + (try nearCollection(collection, transaction) ?? ".")
   }
 
   /// The effective value: in an environment without the key, the parent's.
@@ -133,11 +136,11 @@ package struct KeyReference {
     guard place.parent == nil, let environment = CollectionEnvironment(collection: collection),
       try transaction.hasObject(forKey: key, inCollection: environment.parent)
     else { return nil }
-    return "\(Self.describe(environment.parent)) has it, and --env \(environment.name) shows that"
+    return "\(DisplayText.collection(environment.parent)) has it, and --env \(environment.name) shows that"
   }
 
   /// The sentence that says there is no such key.
-  var notFoundMessage: String { "there is no key \"\(key)\" in \(Self.describe(collection))." }
+  var notFoundMessage: String { "there is no key \"\(key)\" in \(DisplayText.collection(collection))." }
 
   /// When the key has expired, if that was its last change: the time of the expiry, or of the commit that removed it.
   private func expiry(_ transaction: borrowing some Reading & ~Copyable) throws -> Date?? {
@@ -165,10 +168,6 @@ package struct KeyReference {
     return NearName.best(for: key, among: try transaction.allKeys(inCollection: collection))
   }
 
-  /// The collection in a sentence.
-  package static func describe(_ collection: String) -> String {
-    collection.isEmpty ? "the default collection" : "collection \"\(collection)\""
-  }
 }
 
 extension KeyReference {

@@ -124,7 +124,7 @@ extension CollectionEnvironment {
     let near = NearName.best(for: name, among: others)
     return Failure(
       .notFound,
-      "there is no environment \"\(name)\" of \(KeyReference.describe(parent))"
+      "there is no environment \"\(name)\" of \(DisplayText.collection(parent))"
         + (near.map { "; did you mean \"\($0)\"?" }
           ?? ". \(hint ?? "Create it with: \(CommandHint.text("env create \(CommandHint.quoted(collection))"))")"))
   }

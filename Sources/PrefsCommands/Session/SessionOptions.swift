@@ -69,20 +69,10 @@ extension SessionOptions {
   }
 }
 
-/// Options for the amount of output.
-package protocol Talking {
-  var quiet: Bool { get }
-  var verbose: Bool { get }
-}
-
-extension Talking {
-  /// Prints a helpful message, unless `--quiet`.
-  package func note(_ text: String) {
-    if !quiet { Message.error(text) }
-  }
-
-  /// Prints details, with `--verbose`.
-  package func detail(_ text: String) {
-    if verbose { Message.error(text) }
+extension SessionOptions {
+  /// The given options that name the store and its key file.
+  var storeOptionText: String {
+    [("-d", store), ("--app", app), ("--key-file", keyFile)]
+      .compactMap { name, value in value.map { " \(name) \(CommandHint.quoted($0))" } }.joined()
   }
 }

@@ -20,32 +20,20 @@ enum StoreLocation {
 
   /// Whether the store can be written, and a log created beside it.
   static func isWritable(_ store: String) -> Bool {
-    access(store, W_OK) == 0 && access(folder(of: store), W_OK) == 0
-  }
-
-  /// The folder that contains `path`.
-  static func folder(of path: String) -> String {
-    guard let slash = path.lastIndex(of: "/") else { return "." }
-    return slash == path.startIndex ? "/" : String(path[..<slash])
+    access(store, W_OK) == 0 && access(FilePlace.folder(of: store), W_OK) == 0
   }
 
   /// Refuses a path whose folder is not there: it may be on a medium that is not mounted, and the file would end up on this disk.
   ///
   /// - Throws: ``Failure`` with the status `inputOutput`.
   static func requireFolder(of path: String) throws {
-    let folder = folder(of: path)
+    let folder = FilePlace.folder(of: path)
     var status = stat()
     guard stat(folder, &status) != 0, errno == ENOENT else { return }
     throw Failure(
       .inputOutput,
       "there is no folder \(folder); nothing was written. Mount its medium, or create it: mkdir -p \(CommandHint.quoted(folder))"
     )
-  }
-
-  /// Whether anything exists at `path`.
-  static func isTaken(_ path: String) -> Bool {
-    var status = stat()
-    return lstat(path, &status) == 0
   }
 
   /// The size of the store and its log in bytes.

@@ -47,7 +47,7 @@ enum OutputFile {
     let target = try resolvingLinks(path)
     var status = stat()
     if stat(target, &status) == 0, status.st_mode & S_IFMT == S_IFDIR { throw Failure.system(path, errno: EISDIR) }
-    let folder = StoreLocation.folder(of: target)
+    let folder = FilePlace.folder(of: target)
     // Creating a store or a database would make missing folders.
     guard stat(folder, &status) == 0 else { throw Failure.system(path, errno: errno) }
     try HeldSignals.during { signals in

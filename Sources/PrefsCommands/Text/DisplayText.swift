@@ -48,6 +48,11 @@ package enum DisplayText {
     "\(number) \(number == 1 ? singular : plural)"
   }
 
+  /// The collection in a sentence.
+  package static func collection(_ collection: String) -> String {
+    collection.isEmpty ? "the default collection" : "collection \"\(collection)\""
+  }
+
   private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
     // C0 with DEL, C1, and the line and paragraph separators; then the characters that reorder surrounding text.
     switch scalar.value {

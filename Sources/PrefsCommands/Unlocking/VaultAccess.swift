@@ -79,7 +79,7 @@ struct VaultAccess {
     if try unlockWithKeptKey() { return }
     let prompt = try prompt()
     guard prompt.stands, Terminal.isThere else {
-      let what = collection.map { "\(KeyReference.describe($0)) is sealed, and the vault is locked" }
+      let what = collection.map { "\(DisplayText.collection($0)) is sealed, and the vault is locked" }
       // The store to unlock may be another one than that of the command.
       let command =
         session.options.store.map { "prefs unlock -d \(CommandHint.quoted($0))" } ?? CommandHint.text("unlock")

@@ -26,7 +26,7 @@ package struct Redaction {
   static func refusal(_ key: String, _ collection: String, _ kind: Value.Kind) -> Failure {
     Failure(
       .refused,
-      "key \"\(key)\" in \(KeyReference.describe(collection)) is \(kind.name), and this format has no placeholder for it; "
+      "key \"\(key)\" in \(DisplayText.collection(collection)) is \(kind.name), and this format has no placeholder for it; "
         + "nothing was written. Give --reveal to write it.")
   }
 

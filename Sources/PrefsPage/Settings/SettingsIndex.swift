@@ -143,7 +143,7 @@ struct CollectionScope: Sendable {
   /// - Throws: ``Failure`` for a collection that the page does not show.
   func require(_ collection: String) throws {
     guard contains(collection) else {
-      throw Failure(.refused, "this page does not show \(KeyReference.describe(collection)).")
+      throw Failure(.refused, "this page does not show \(DisplayText.collection(collection)).")
     }
   }
 }

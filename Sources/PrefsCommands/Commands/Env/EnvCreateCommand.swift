@@ -34,7 +34,7 @@ struct EnvCreateCommand: ParsableCommand {
       return isMade
     }
     guard isMade else {
-      throw Failure(.conflict, "\(KeyReference.describe(environment.collection)) exists already.")
+      throw Failure(.conflict, "\(DisplayText.collection(environment.collection)) exists already.")
     }
   }
 
@@ -47,8 +47,8 @@ struct EnvCreateCommand: ParsableCommand {
     guard named.parent.utf8.elementsEqual(parent.utf8) else {
       throw Failure(
         .usage,
-        "\(named.collection) is an environment of \(KeyReference.describe(named.parent)), and not of "
-          + "\(KeyReference.describe(parent)).")
+        "\(named.collection) is an environment of \(DisplayText.collection(named.parent)), and not of "
+          + "\(DisplayText.collection(parent)).")
     }
     return named
   }

@@ -1,7 +1,12 @@
 /// A command that a message names, with the options that led to the store.
 package enum CommandHint {
+  /// The options that named the store which the command is about.
+  ///
+  /// Unsafe: sessions, which set it, are made by the one thread that runs the command.
+  nonisolated(unsafe) static var storeOptions = ""
+
   /// - Parameter words: The words after `prefs`, as a shell reads them.
-  package static func text(_ words: String) -> String { "prefs \(words)\(CommandSession.storeOptions)" }
+  package static func text(_ words: String) -> String { "prefs \(words)\(storeOptions)" }
 
   /// A word as a shell reads it.
   package static func quoted(_ word: String) -> String {
@@ -11,13 +16,5 @@ package enum CommandHint {
         scalar.properties.isAlphabetic || ("0"..."9").contains(scalar) || "_@%+=:,./-".unicodeScalars.contains(scalar)
       }
     return isPlain ? word : "'" + word.replacing("'", with: #"'\''"#) + "'"
-  }
-}
-
-extension SessionOptions {
-  /// The given options that name the store and its key file.
-  var storeOptionText: String {
-    [("-d", store), ("--app", app), ("--key-file", keyFile)]
-      .compactMap { name, value in value.map { " \(name) \(CommandHint.quoted($0))" } }.joined()
   }
 }
