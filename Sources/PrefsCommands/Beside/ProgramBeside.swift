@@ -1,4 +1,3 @@
-import ArgumentParser
 import Coffer
 
 #if canImport(Darwin)
@@ -44,7 +43,7 @@ struct ProgramBeside {
       }
   }
 
-  private static func folders(besideTool tool: String) -> [String] {
+  static func folders(besideTool tool: String) -> [String] {
     let folder = FilePlace.folder(of: tool)
     guard folder == "/bin" || folder.hasSuffix("/bin") else { return [folder] }
     let libexec = folder.dropLast("/bin".count) + "/libexec"
@@ -100,14 +99,6 @@ struct ProgramBeside {
     return (answer, status)
   }
 
-  /// The program's completion script; nil if it has none.
-  func completionScript(for shell: CompletionShell) -> CompletionScript? {
-    guard let (output, status) = try? run([PrefsTool.scriptRequest, shell.rawValue], input: ""), status == 0 else {
-      return nil
-    }
-    return CompletionScript(String(decoding: output, as: UTF8.self), for: shell)
-  }
-
   /// Checks that only users who could replace `prefs` itself could have put the program there.
   ///
   /// - Throws: ``Failure`` with the status `refused`.
@@ -138,25 +129,5 @@ struct ProgramBeside {
 
   private func refusal(_ reason: String, _ hint: String) -> Failure {
     Failure(.refused, "prefs-\(name) is not started: \(reason). \(hint)")
-  }
-
-  // MARK: - Listing
-
-  /// Programs that only `prefs` itself uses.
-  private static let internalNames: Set<String> = [FormatsProgram.name]
-
-  /// The names of the programs that users may start, sorted.
-  static func names(besideTool tool: String? = OwnProgram.path) -> [String] {
-    guard let tool, let files = try? FolderNames.read(folders(besideTool: tool)[0]) else { return [] }
-    var names: [String] = []
-    for file in files.map({ String(decoding: $0, as: UTF8.self) }) where file.hasPrefix("prefs-") {
-      let name = String(file.dropFirst("prefs-".count))
-      guard !internalNames.contains(name), !PrefsCommand.commandNames.contains(name),
-        let program = ProgramBeside(named: name, besideTool: tool), access(program.path, X_OK) == 0,
-        (try? program.check()) != nil
-      else { continue }
-      names.append(name)
-    }
-    return names.sorted()
   }
 }

@@ -44,7 +44,7 @@ struct SetCommand: ParsableCommand {
   var type: ValueType?
 
   @Flag(help: "Short for --type.")
-  var shortType: ShortType?
+  var shortType: ShortValueType?
 
   @Flag(help: "The value is data, written as base64; also from - and --value-file.")
   var base64 = false
@@ -76,13 +76,6 @@ struct SetCommand: ParsableCommand {
   @OptionGroup var declared: DeclaredOptions
 
   @OptionGroup(title: "Common options") var common: CommonOptions
-
-  /// The short forms of `--type`.
-  enum ShortType: String, EnumerableFlag {
-    case string, int, double, bool, date, data, url, uuid, array, dict
-
-    var type: ValueType { ValueType(rawValue: rawValue) ?? .auto }
-  }
 
   // MARK: - Checks
 

@@ -189,7 +189,7 @@ struct SetRequest: Request {
 extension SetRequest {
   /// Parses the usual forms of `set`; nil for others, which the argument parser handles.
   init?(plainArguments arguments: ArraySlice<String>) {
-    let types = SetCommand.ShortType.allCases.map { "--" + $0.rawValue }
+    let types = ShortValueType.allCases.map { "--" + $0.rawValue }
     guard let line = PlainArguments(arguments, flags: types), line.words.count == 2, line.flags.count <= 1 else {
       return nil
     }

@@ -9,7 +9,7 @@ struct ValueTypeOptions: ParsableArguments {
   var type: ValueType?
 
   @Flag(help: "Short for --type.")
-  var shortType: SetCommand.ShortType?
+  var shortType: ShortValueType?
 
   @Flag(help: "The values are data, written as base64.")
   var base64 = false
@@ -41,4 +41,11 @@ struct ValueTypeOptions: ParsableArguments {
   func encoding(isArgument: Bool) -> DataEncoding {
     hex ? .hex : base64 || isArgument ? .base64 : .raw
   }
+}
+
+/// The short forms of `--type`.
+enum ShortValueType: String, EnumerableFlag {
+  case string, int, double, bool, date, data, url, uuid, array, dict
+
+  var type: ValueType { ValueType(rawValue: rawValue) ?? .auto }
 }
