@@ -1,13 +1,3 @@
-/// A column of a row in SQLite's record format.
-package enum RecordColumn: Equatable, Sendable {
-  case null
-  case integer(Int64)
-  case real(Double)
-  /// In the database's encoding, UTF-8, but not validated.
-  case text(ArraySlice<UInt8>)
-  case blob(ArraySlice<UInt8>)
-}
-
 /// A row, https://www.sqlite.org/fileformat2.html#record_format; nothing in it is trusted.
 package struct Record: Sendable {
   /// The columns present: all of them, unless the row was truncated.
