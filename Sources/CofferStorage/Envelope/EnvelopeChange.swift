@@ -91,11 +91,4 @@ package struct EnvelopeChange {
 package struct RootKeyReplacement: Sendable {
   let keys: [UInt8: SlotKey]
   package let dropped: Set<UInt8>
-
-  /// - Throws: `StorageError.slotsNotOpened` when a slot is neither opened nor dropped; `.wrongKey` when a source
-  ///   opens no slot; `.slotNotFound`, `.lastSlot`.
-  package init(_ store: Store, for sources: [KeySource], dropping dropped: Set<UInt8>) throws {
-    keys = try store.envelope.slots.keys(from: sources, dropping: dropped, owner: store.storeID)
-    self.dropped = dropped
-  }
 }
