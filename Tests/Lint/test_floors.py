@@ -21,9 +21,9 @@ FLOORS = [["Low", "Root.swift"], ["Middle"], ["High"]]
 
 
 class FloorTests(unittest.TestCase):
-    def found(self, files, allowed={}):
+    def found(self, files):
         module = lint.Module([lint.File(path, text) for path, text in files.items()])
-        return list(lint.problems("M", module, FLOORS, allowed))
+        return list(lint.problems("M", module, FLOORS))
 
     def uses(self, files):
         """The uses that point up, as `file:line: type`."""
@@ -94,13 +94,6 @@ class FloorTests(unittest.TestCase):
     def test_the_longest_name_gives_the_floor(self):
         self.assertEqual(lint.floor_of("High/Deep/A.swift", [["High/Deep"], ["High"]]), (0, "High/Deep"))
         self.assertEqual(lint.floor_of("Higher/A.swift", [["High"]]), None)
-
-    def test_an_exception_covers_its_type_in_its_file_and_must_be_needed(self):
-        files = {"Low/A.swift": "let b: B\nlet c: C", "High/B.swift": "struct B {}; struct C {}"}
-        allowed = {"Low/A.swift": (["B"], "because")}
-        self.assertEqual([problem.split(" is of ")[0] for problem in self.found(files, allowed)], ["Sources/M/Low/A.swift:2: C"])
-        unneeded = self.found({"Low/A.swift": ""}, allowed)
-        self.assertEqual(unneeded, ["Scripts/check-floors: Low/A.swift need not be allowed B, which it does not use upward"])
 
     def test_the_figures_count_circles_uses_functions_and_large_files(self):
         files = {
