@@ -34,7 +34,7 @@ defer { if arguments.isEmpty { try? FileManager.default.removeItem(atPath: tempo
 try KeyFile.create(at: "\(folder)/key")
 let settings = try Preferences.open(
   application: "org.example.greeter", at: "\(folder)/settings.coffer", key: .keyFile("\(folder)/key"),
-  layers: [.environment(prefix: "GREETER_")])
+  layers: [.variables(prefix: "GREETER_")])
 
 // MARK: - The operator
 

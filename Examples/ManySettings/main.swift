@@ -31,7 +31,7 @@ try KeyFile.create(at: "\(folder)/key")
 func open(environment: [String: String] = [:], strict: Bool = false) throws -> Preferences {
   try Preferences.open(
     application: "org.example.portal", at: "\(folder)/settings.coffer", key: .keyFile("\(folder)/key"),
-    layers: [.environment(prefix: "PORTAL_", environment)], declaring: declared, strict: strict)
+    layers: [.variables(prefix: "PORTAL_", environment)], declaring: declared, strict: strict)
 }
 let settings = try open()
 print("\(declared.keys.count) settings declared")

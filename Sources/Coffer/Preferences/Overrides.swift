@@ -14,7 +14,7 @@ struct Overrides: Sendable {
 
   init(_ layers: [Preferences.Layer], managed source: ManagedSource? = nil) {
     self.source = source
-    let order: [Preferences.Origin] = [.forced, .arguments, .environment]
+    let order: [Preferences.Origin] = [.forced, .arguments, .variables]
     self.layers = order.flatMap { origin in layers.filter { $0.origin == origin && !$0.isEmpty } }
   }
 
@@ -80,15 +80,15 @@ struct Overrides: Sendable {
         // Keys of higher layers may match a variable too; they replace it below.
         var unknown = own
         for key in values.keys {
-          let name = EnvironmentName.of(key.string, prefix: prefix)
+          let name = VariableName.of(key.string, prefix: prefix)
           guard let entry = own[name] else { continue }
           values[key] = entry.value
           unknown[name] = nil
         }
-        let start = EnvironmentName.of("", prefix: prefix)
+        let start = VariableName.of("", prefix: prefix)
         for (name, entry) in unknown {
           let key = String(decoding: name.utf8.dropFirst(start.utf8.count), as: UTF8.self).lowercased()
-          if EnvironmentName.of(key, prefix: prefix) == name { values[ByteString(key)] = entry.value }
+          if VariableName.of(key, prefix: prefix) == name { values[ByteString(key)] = entry.value }
         }
       }
     }
@@ -104,7 +104,7 @@ extension Overrides.Override {
     do {
       return try entry.value.decoded(as: type, key, in: collection)
     } catch {
-      // Arguments and environment hold text only.
+      // Arguments and variables hold text only.
       guard let text = entry.text, let object = SettingsText.object(in: text, as: type, key, in: collection)
       else { throw error }
       return object
@@ -128,14 +128,14 @@ extension Preferences.Layer {
         return Overrides.Override(entry: entry, origin: origin, place: place)
       }
     case .variables(let values, let prefix):
-      let name = EnvironmentName.of(key, prefix: prefix)
-      return values[name].map { Overrides.Override(entry: $0, origin: origin, place: "the environment's \(name)") }
+      let name = VariableName.of(key, prefix: prefix)
+      return values[name].map { Overrides.Override(entry: $0, origin: origin, place: "the environment variable \(name)") }
     }
   }
 }
 
-/// The names of keys in a process environment.
-package enum EnvironmentName {
+/// The names of the environment variables of keys.
+package enum VariableName {
   /// Prefix and key with ASCII letters in upper case, and `_` for every other character that is not a digit.
   ///
   /// A name that would begin with a digit gets a leading `_`: shell variables cannot begin with a digit.

@@ -150,7 +150,7 @@ extension Preferences {
 
   /// The value of a typed key: the first in the search list, or else the key's default.
   ///
-  /// For a key with a collection, only that collection is searched, after forced values, arguments and environment, where
+  /// For a key with a collection, only that collection is searched, after forced values, arguments and variables, where
   /// the key is named `collection/key`. A value that has another type or violates the key's limits is skipped, and reported
   /// once.
   ///

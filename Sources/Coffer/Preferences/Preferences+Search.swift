@@ -7,8 +7,8 @@ extension Preferences {
     case forced
     /// ``Layer/arguments(_:)``.
     case arguments
-    /// ``Layer/environment(prefix:_:)``.
-    case environment
+    /// ``Layer/variables(prefix:_:)``.
+    case variables
     /// The collection of the application, or of its environment.
     case application
     /// The parent collection of the environment.
@@ -216,7 +216,7 @@ extension Preferences.Origin {
     case .locked(let place), .managed(let place): place.description
     case .forced: "the forced settings"
     case .arguments: "the arguments"
-    case .environment: "the environment"
+    case .variables: "the environment variables"
     case .application: "the application's collection"
     case .suite(let name), .parent(let name): "collection \"\(name)\""
     case .global: "collection \"\(Preferences.globalCollection)\""

@@ -23,7 +23,7 @@
 /// A setting is looked up in these places, in this order; the first that has it wins:
 ///
 /// 1. what an administrator has locked, see ``ManagedSettings``; the ``Layer``s given when it was opened: forced values, the
-///    arguments of the program, its environment,
+///    arguments of the program, its environment variables,
 /// 2. the collection of the application, ``collection``; in an ``environment``, the environment's collection, then the
 ///    application's,
 /// 3. the suites added with ``addSuite(named:)``, in that order,
@@ -122,7 +122,7 @@ public final class Preferences: Sendable {
   /// Sets the value of a key; nil removes it.
   ///
   /// The new value can be read at once, and is written to the store soon. A value that is forced, or given as an argument or
-  /// in the environment, still overrides it.
+  /// an environment variable, still overrides it.
   ///
   /// - Throws: `CofferError.lockedByAdministrator`; `.notEncodable` when the value cannot be encoded;
   ///   `.collectionNotAllowed`, `.readOnly` or `.closed`; the errors of a sanitizer. Nothing is changed then.

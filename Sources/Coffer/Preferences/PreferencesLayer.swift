@@ -13,14 +13,14 @@ extension Preferences {
   ///   layers: [
   ///     try .forced(contentsOf: "/etc/example/forced.json", mayBeMissing: true),
   ///     .arguments(),
-  ///     .environment(prefix: "EXAMPLE_"),
+  ///     .variables(prefix: "EXAMPLE_"),
   ///   ])
   /// ```
   ///
-  /// Regardless of the order they are given in, forced values come first, then arguments, then the environment; among layers
+  /// Regardless of the order they are given in, forced values come first, then arguments, then variables; among layers
   /// of the same kind, the first one given wins.
   ///
-  /// Arguments and environment hold text, which the getters of UserDefaults convert by their usual rules. A typed key, or a
+  /// Arguments and variables hold text, which the getters of UserDefaults convert by their usual rules. A typed key, or a
   /// getter that takes a type, also parses the text of a number, a Boolean (`true` `false` `yes` `no` `on` `off` `1` `0`), a
   /// date (RFC 3339), a URL, a UUID, bytes in base64, or JSON, and takes any text for a ``Secret``; see
   /// ``Value/read(as:forKey:inCollection:)``.
@@ -82,9 +82,9 @@ extension Preferences {
       return Layer(.arguments, .values(values))
     }
 
-    // MARK: Environment
+    // MARK: Environment variables
 
-    /// The environment of the program: the variables whose names begin with `prefix`.
+    /// The environment variables of the program whose names begin with `prefix`.
     ///
     /// A key is looked up in the variable that `prefs exec --prefix` sets for it: prefix and key, with letters in upper
     /// case, and `_` for everything except `A`-`Z` and `0`-`9`. With the prefix `EXAMPLE_`, or `example.`, the key
@@ -93,15 +93,15 @@ extension Preferences {
     /// the rest of its name in lower case.
     ///
     /// Values are parsed as in ``arguments(_:)``.
-    public static func environment(
+    public static func variables(
       prefix: String, _ variables: [String: String] = ProcessInfo.processInfo.environment
     ) -> Layer {
       var values: [String: Entry] = [:]
-      let start = EnvironmentName.of("", prefix: prefix).utf8
+      let start = VariableName.of("", prefix: prefix).utf8
       for (name, text) in variables where name.utf8.count > start.count && name.utf8.starts(with: start) {
         values[name] = Entry(text: text)
       }
-      return Layer(.environment, .variables(values, prefix: prefix))
+      return Layer(.variables, .variables(values, prefix: prefix))
     }
   }
 }

@@ -24,7 +24,7 @@ struct EnvironmentVariables: Equatable {
   /// - Throws: ``Failure`` when two keys map to the same name, a key maps to no valid name, or a value cannot be in
   ///   an environment.
   mutating func add(_ key: String, in collection: String, _ value: Value, isSecret: Bool) throws {
-    let name = EnvironmentName.of(key, prefix: prefix)
+    let name = VariableName.of(key, prefix: prefix)
     let source = "key \"\(key)\" in \(DisplayText.collection(collection))"
     guard !name.isEmpty else { throw Failure(.format, "\(source) cannot be the name of a variable. Give a --prefix.") }
     if let other = sources.updateValue(source, forKey: name) {

@@ -31,7 +31,7 @@ enum EnvironmentFile {
   ///
   /// - Throws: ``FormatProblem``.
   static func name(_ key: String) throws -> String {
-    let name = EnvironmentName.of(key, prefix: "")
+    let name = VariableName.of(key, prefix: "")
     guard !name.isEmpty else { throw FormatProblem("an empty key cannot be the name of a variable") }
     return name
   }

@@ -27,7 +27,7 @@ extension Keys {
   func hidesNothing() throws {
     let bad = layered(
       .forced(["rate": "fast"]), .arguments(["program", "-rate", "1000"]),
-      .environment(prefix: "SHOP_", ["SHOP_RATE": "many"]))
+      .variables(prefix: "SHOP_", ["SHOP_RATE": "many"]))
     #expect(bad[.rate] == 12)
     try preferences.suite(named: Preferences.globalCollection).set(7, forKey: "rate")
     #expect(bad[.rate] == 7)
@@ -37,13 +37,13 @@ extension Keys {
     #expect(bad[.rate] == 7)
     try preferences.set(30, forKey: "rate")
     #expect(bad[.rate] == 30)
-    #expect(layered(.environment(prefix: "SHOP_", ["SHOP_RATE": "99"]))[.rate] == 99)
+    #expect(layered(.variables(prefix: "SHOP_", ["SHOP_RATE": "99"]))[.rate] == 99)
   }
 
   @Test("is reported once per value, with its place and the value used instead")
   func reported() async throws {
     let errors = preferences.errors
-    let bad = layered(.environment(prefix: "SHOP_", ["SHOP_RATE": "1000"]))
+    let bad = layered(.variables(prefix: "SHOP_", ["SHOP_RATE": "1000"]))
     for _ in 0..<1000 { #expect(bad[.rate] == 12) }
     try preferences.set("31", forKey: "rate")
     for _ in 0..<1000 { #expect(bad[.rate] == 12) }
@@ -62,7 +62,7 @@ extension Keys {
     }
     #expect(
       reports == [
-        "application/rate must be 1 to 100, not 1000 (in the environment's SHOP_RATE): the default",
+        "application/rate must be 1 to 100, not 1000 (in the environment variable SHOP_RATE): the default",
         "application/rate must be of type int, not string (in collection \"application\"): the default",
         "application/rate must be of type int, not string (in collection \"application\"): the default",
         "application/rate must be 1 to 100, not 0 (in collection \"suite\"): the last good value",

@@ -346,13 +346,13 @@ private enum Size: Int, Codable, Comparable {
     try stored.set("", forKey: "name")
     try stored.suite(named: "billing").set("many", forKey: "rate")
     let layered = Preferences(
-      proxy: stored.proxy, collection: "shop", layers: [.environment(prefix: "SHOP_", ["SHOP_HTTP_PORT": "99999"])])
+      proxy: stored.proxy, collection: "shop", layers: [.variables(prefix: "SHOP_", ["SHOP_HTTP_PORT": "99999"])])
     #expect {
       try layered.declare(settings, strict: true)
     } throws: { error in
       guard case CofferError.invalidSettings(let problems) = error else { return false }
       return problems.map(\.description) == [
-        "shop/http.port must be 1 to 65535, not 99999 (in the environment's SHOP_HTTP_PORT)",
+        "shop/http.port must be 1 to 65535, not 99999 (in the environment variable SHOP_HTTP_PORT)",
         "shop/name must be at least 1 long, not 0 (in collection \"shop\")",
         "billing/rate must be of type int, not string (in collection \"billing\")",
       ]

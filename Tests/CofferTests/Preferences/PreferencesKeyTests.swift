@@ -147,7 +147,7 @@ extension Keys {
       proxy: proxy, collection: "app",
       overrides: Overrides([
         .arguments(["program", "-retries", "7", "-ui/theme", "light", "-theme", "other", "-recent", "(a, b)"]),
-        .environment(prefix: "T_", ["T_RATIO": "2.5", "T_NICKNAME": "{x", "T_UI_THEME": "dark"]),
+        .variables(prefix: "T_", ["T_RATIO": "2.5", "T_NICKNAME": "{x", "T_UI_THEME": "dark"]),
       ]), registered: RegisteredDefaults())
     try preferences.set(1, forKey: "retries")
     #expect(preferences[.retries] == 7)
@@ -155,7 +155,7 @@ extension Keys {
     #expect(preferences[.theme] == .light)
     #expect(preferences[.recent] == ["a", "b"])
     #expect(preferences[.ratio] == 2.5)
-    #expect(try preferences.origin(of: .ratio) == .environment)
+    #expect(try preferences.origin(of: .ratio) == .variables)
     #expect(preferences[.nickname] == "{x")
     #expect(try preferences.origin(of: .home) == nil)
     let invalid = Preferences(

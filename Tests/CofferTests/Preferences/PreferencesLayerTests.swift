@@ -25,7 +25,7 @@ import Testing
   @Test("6.9 searches forced values, arguments, environment, app, suites, global and registered, in this order")
   func order() throws {
     let layers: [Preferences.Layer] = [
-      .environment(prefix: "T_", ["T_K": "environment", "T_ENVIRONMENT": "only there", "K": "of another"]),
+      .variables(prefix: "T_", ["T_K": "environment", "T_ENVIRONMENT": "only there", "K": "of another"]),
       arguments("-k", "arguments", "-arguments", "only there"), .forced(["k": "forced", "forced": "only there"]),
     ]
     let all = preferences(layers[0], layers[1], layers[2])
@@ -54,7 +54,7 @@ import Testing
     }
     try expect(all, "forced", .forced)
     try expect(withoutForced, "arguments", .arguments)
-    try expect(withEnvironment, "environment", .environment)
+    try expect(withEnvironment, "environment", .variables)
     try expect(plain, "app", .application)
     try plain.removeObject(forKey: "k")
     try expect(plain, "first", .suite("first"))
@@ -151,7 +151,7 @@ import Testing
   @Test("6.9 finds a key in the variable with its name in upper case, with underscores for all but letters and digits")
   func environment() throws {
     let preferences = preferences(
-      .environment(
+      .variables(
         prefix: "APP_",
         [
           "APP_FONTSIZE": "14", "APP_WINDOW_WIDTH": "80", "APP_": "no name", "APP": "x", "FONTSIZE": "x",
@@ -182,12 +182,12 @@ import Testing
       ("window.width", "example.", "EXAMPLE_WINDOW_WIDTH"), ("_2nd", "", "_2ND"),
     ])
   func variableNames(key: String, prefix: String, name: String) throws {
-    #expect(EnvironmentName.of(key, prefix: prefix) == name)
-    let preferences = preferences(.environment(prefix: prefix, [name: "found", prefix + key: "not this one"]))
+    #expect(VariableName.of(key, prefix: prefix) == name)
+    let preferences = preferences(.variables(prefix: prefix, [name: "found", prefix + key: "not this one"]))
     #expect(preferences.string(forKey: key) == "found")
     // Without a known key: as one that the variable stands for.
     let listed = try #require(preferences.dictionaryRepresentation().keys.first)
-    #expect(EnvironmentName.of(listed, prefix: prefix) == name)
+    #expect(VariableName.of(listed, prefix: prefix) == name)
     try expectSameRepresentation(preferences)
   }
 

@@ -130,7 +130,7 @@ private struct Weak {
   @Test("do not notify of values hidden by a layer, and read the layer's")
   func layer() async throws {
     let preferences = Preferences(
-      proxy: preferences.proxy, collection: "app", overrides: Overrides([.environment(prefix: "T_", ["T_SIZE": "30"])]),
+      proxy: preferences.proxy, collection: "app", overrides: Overrides([.variables(prefix: "T_", ["T_SIZE": "30"])]),
       registered: RegisteredDefaults())
     let model = Model(preferences)
     let (size, name) = (Tracking { model.size.value }, Tracking { model.name.value })
@@ -164,7 +164,7 @@ private struct Weak {
     // A bad one that stays hides nothing that changes below it.
     let layered = Preferences(
       proxy: preferences.proxy, collection: preferences.collection,
-      overrides: Overrides([.environment(prefix: "T_", ["T_SIZE": "many"])]), registered: RegisteredDefaults())
+      overrides: Overrides([.variables(prefix: "T_", ["T_SIZE": "many"])]), registered: RegisteredDefaults())
     let size = Setting(.size, in: layered)
     #expect(size.value == 12)
     size.value = 40

@@ -18,7 +18,7 @@ extension Keys {
     // As the layers do.
     let preferences = Preferences(
       proxy: try ConnectionProxy(database: .inMemory()), collection: "app",
-      overrides: Overrides([.environment(prefix: "T_", ["T_K": text])]), registered: RegisteredDefaults())
+      overrides: Overrides([.variables(prefix: "T_", ["T_K": text])]), registered: RegisteredDefaults())
     #expect(try preferences.throwing.object(forKey: "k", as: Object.self) == object)
   }
 
@@ -106,16 +106,16 @@ extension Keys {
     let proxy = try ConnectionProxy(database: .inMemory())
     for text in ["hunter2", "[1]", "\"quoted\"", "42", "true"] {
       let preferences = Preferences(
-        proxy: proxy, collection: "app", overrides: Overrides([.environment(prefix: "T_", ["T_API_TOKEN": text])]),
+        proxy: proxy, collection: "app", overrides: Overrides([.variables(prefix: "T_", ["T_API_TOKEN": text])]),
         registered: RegisteredDefaults())
       #expect(try preferences.value(of: .token) == Secret(text))
       #expect(preferences[.token]?.revealed() == text)
-      #expect(try preferences.origin(of: .token) == .environment)
+      #expect(try preferences.origin(of: .token) == .variables)
     }
     // A secret with limits, and one that is too short.
     let long = Key<Secret?>("token", in: "api", limits: .count(8...))
     let preferences = Preferences(
-      proxy: proxy, collection: "app", overrides: Overrides([.environment(prefix: "T_", ["T_API_TOKEN": "hunter2"])]),
+      proxy: proxy, collection: "app", overrides: Overrides([.variables(prefix: "T_", ["T_API_TOKEN": "hunter2"])]),
       registered: RegisteredDefaults())
     #expect {
       try preferences.value(of: long)

@@ -60,7 +60,7 @@ extension FuzzTarget {
     _ = TextSearch(pattern).matches(text)
     _ = NearName.best(for: pattern, among: arguments.dropFirst())
     _ = CommandArguments.unknownCommand(in: CommandArguments.marked(arguments), of: PrefsCommand.self)
-    _ = EnvironmentName.of(text, prefix: pattern)
+    _ = VariableName.of(text, prefix: pattern)
     for argument in arguments {
       _ = DurationText.seconds(argument)
       _ = HistoryAge(argument: argument)

@@ -4,7 +4,7 @@ public struct SettingProblem: Hashable, Sendable, CustomStringConvertible {
   public let collection: String
   /// The name of the setting.
   public let key: String
-  /// Where the value was found: `the environment's SHOP_HTTP_PORT`.
+  /// Where the value was found: `the environment variable SHOP_HTTP_PORT`.
   public let place: String
   /// What is wrong.
   ///
@@ -19,7 +19,7 @@ public struct SettingProblem: Hashable, Sendable, CustomStringConvertible {
   /// The sentence without the place.
   package var sentence: String { "\(KeyText.of(key, in: collection)) \(isUndeclared ? "is" : "must be") \(reason)" }
 
-  /// The complete sentence: `editor/size must be 6 to 72, not 400 (in the environment's EDITOR_SIZE)`.
+  /// The complete sentence: `editor/size must be 6 to 72, not 400 (in the environment variable EDITOR_SIZE)`.
   public var description: String { "\(sentence) (in \(place))" }
 }
 
