@@ -60,7 +60,7 @@ print("Locked. Keys: \(try settings.allKeys(inCollection: "tokens").joined(separ
 print("Server: \(try settings.object(forKey: "server", as: String.self) ?? "none")")
 do {
   _ = try settings.object(forKey: "deploy", inCollection: "tokens", as: Secret.self)
-} catch CofferError.locked {
+} catch CofferError.vaultLocked {
   print("The token is locked")
 }
 do {

@@ -69,7 +69,7 @@ public enum CofferError: Error, Equatable, Sendable {
 
   /// The vault is locked, or another process has given it a new key since; `collection` is the sealed collection that was to
   /// be used, nil if the vault itself was to be changed.
-  case locked(collection: String?)
+  case vaultLocked(collection: String?)
   /// The vault's key is neither the one last used here nor its successor: someone who could unlock an earlier state of the vault
   /// may have put it there. The numbers are those of the vault's keys. Nothing was changed;
   /// `Database.Options.acceptsOlderStore` accepts it.
@@ -221,7 +221,7 @@ extension CofferError: CustomStringConvertible {
     case .oldKeyInUse:
       "The store is re-encrypted, but its old key could not be dropped yet: another connection or process still reads an "
         + "old snapshot. Rotate again once it has ended; until then the store keeps both keys."
-    case .locked(let collection):
+    case .vaultLocked(let collection):
       "\(collection.map { "Collection \"\($0)\" is sealed, and the vault is locked" } ?? "The vault is locked"). Unlock the "
         + "vault, and try again."
     case .vaultKeyUnverified(let known, let found):

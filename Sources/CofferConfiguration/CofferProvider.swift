@@ -21,7 +21,7 @@
   /// environment variables: numbers as Swift parses them; `true`, `yes`, `1` and their opposites; bytes as base64; lists
   /// separated by commas. Values of type `Secret` and of sealed collections are marked as secrets in swift-configuration too, so
   /// that access logs do not show them. A value of a sealed collection is an error of its key while the vault is locked
-  /// (`CofferError.locked`).
+  /// (`CofferError.vaultLocked`).
   ///
   /// What an administrator of this host has locked for the collections comes before their values, and an administrator's defaults
   /// after them; see `ManagedSettings`. The files are those of the applications that the collections are named after, and of those
@@ -75,7 +75,7 @@
 
     /// The current value of a key.
     ///
-    /// - Throws: `CofferError.notDecodable`, `.invalidValue`, `.locked`, `.closed`, `.damaged` or `.inputOutput`.
+    /// - Throws: `CofferError.notDecodable`, `.invalidValue`, `.vaultLocked`, `.closed`, `.damaged` or `.inputOutput`.
     public func value(forKey key: AbsoluteConfigKey, type: ConfigType) throws -> LookupResult {
       try lookup.value(of: key, type, at: lookup.now) { name, collection in
         try inForce.value(name, in: collection) {

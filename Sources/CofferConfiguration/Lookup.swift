@@ -61,7 +61,7 @@
       } catch let error as CofferError {
         switch error {
         case .closed, .notDecodable, .invalidValue: throw error
-        case .locked:
+        case .vaultLocked:
           // Sealed in the meantime.
           lastGood.note(nil as LastGoodValues.Entry<Known>?, at: place)
           throw error

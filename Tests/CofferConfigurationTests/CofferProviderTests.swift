@@ -223,7 +223,7 @@
       try proxy.setObject("none", forKey: "pin", inCollection: "pins")
       #expect(throws: CofferError.self) { try provider.value(forKey: "pin", type: .int) }
       database.vault.lock()
-      #expect(throws: CofferError.locked(collection: "pins")) { try provider.value(forKey: "pin", type: .int) }
+      #expect(throws: CofferError.vaultLocked(collection: "pins")) { try provider.value(forKey: "pin", type: .int) }
     }
 
     // MARK: - Watching
@@ -267,7 +267,7 @@
       try await provider.watchValue(forKey: "token", type: .string) { updates in
         var values = updates.makeAsyncIterator()
         let locked = try #require(await values.next())
-        #expect(throws: CofferError.locked(collection: "vault")) { try locked.get() }
+        #expect(throws: CofferError.vaultLocked(collection: "vault")) { try locked.get() }
         try await database.vault.unlock(key)
         #expect(try await values.next()?.get().value?.content == .string("sealed"))
       }

@@ -21,7 +21,7 @@ extension Database {
   /// collection's mark, each use of the collection with the vault unlocked throws `.damaged`. Sealing it again repairs that:
   /// plaintext values set meanwhile are sealed too, no matter who set them.
   ///
-  /// - Throws: `CofferError.locked` while the vault is locked, `.vaultNotFound`; the errors of a write transaction. Nothing
+  /// - Throws: `CofferError.vaultLocked` while the vault is locked, `.vaultNotFound`; the errors of a write transaction. Nothing
   ///   is changed then; nor with `.damaged` when a page does not authenticate, and `.diskFull` when there is no room for the
   ///   log. `.unfinished` when the store's files could not be cleared afterwards, for instance because an older snapshot is
   ///   still being read: the collection is sealed then, and calling this again clears them.
@@ -36,7 +36,7 @@ extension Database {
   ///
   /// Does nothing if none of them is sealed.
   ///
-  /// - Throws: `CofferError.locked` while the vault is locked, `.vaultNotFound`; `.damaged` when a value cannot be opened;
+  /// - Throws: `CofferError.vaultLocked` while the vault is locked, `.vaultNotFound`; `.damaged` when a value cannot be opened;
   ///   the errors of a write transaction. Nothing is changed then.
   public func unseal(collection: String) throws {
     try requireUnlockedVault(collection)
@@ -45,7 +45,7 @@ extension Database {
 
   private func requireUnlockedVault(_ collection: String) throws {
     guard try vault.exists() else { throw CofferError.vaultNotFound }
-    guard vault.isUnlocked else { throw CofferError.locked(collection: collection) }
+    guard vault.isUnlocked else { throw CofferError.vaultLocked(collection: collection) }
   }
 
   /// Makes sure that no overwritten data is left in the store's files.

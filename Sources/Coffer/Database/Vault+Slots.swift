@@ -16,7 +16,7 @@ extension Vault {
   ///   - label: A name for people, at most 64 bytes.
   ///   - stretching: The cost of each guess at a passphrase.
   /// - Returns: The new slot.
-  /// - Throws: `CofferError.locked` while the vault is locked, `.vaultNotFound`, `.secretInUse` when it opens a slot already,
+  /// - Throws: `CofferError.vaultLocked` while the vault is locked, `.vaultNotFound`, `.secretInUse` when it opens a slot already,
   ///   `.slotsFull`, `.keyUnavailable`,
   ///   `.unsupported`; the errors of a write transaction. Nothing is changed then, here and with the methods below.
   @discardableResult
@@ -137,7 +137,7 @@ extension Vault {
   ///   - progress: Called with the fraction done, from 0 to 1; an error that it throws ends the rotation, and changes
   ///     nothing.
   /// - Throws: `CofferError.slotsNotOpened` when the secret of a slot that is not dropped is missing, `.wrongKey` when a
-  ///   secret opens no slot, `.slotNotFound`, `.lastSlot`; `.locked` while the vault is locked, `.vaultNotFound`; `.damaged`
+  ///   secret opens no slot, `.slotNotFound`, `.lastSlot`; `.vaultLocked` while the vault is locked, `.vaultNotFound`; `.damaged`
   ///   when a value cannot be opened; `.busy`, also when another process changes the slots meanwhile. Nothing is changed
   ///   then. As with `Database.seal(collection:)`, `.unfinished` when the store's files could not be cleared afterwards.
   public func rotate(

@@ -14,7 +14,7 @@ import CofferStorage
 /// A store has at most one vault. Its key is in memory from `unlock(_:)` to ``lock()``, for all connections and proxies of
 /// this `Database`; other processes have to unlock it themselves. While it is locked, the rest of the store works as usual,
 /// and keys of sealed collections can be listed and removed; reading or setting a value in one throws
-/// ``CofferError/locked(collection:)``.
+/// ``CofferError/vaultLocked(collection:)``.
 public struct Vault: Sendable {
   let database: Database
 
@@ -121,9 +121,9 @@ public struct Vault: Sendable {
 
   /// The vault's key, to be kept elsewhere for a while.
   ///
-  /// - Throws: `CofferError.locked`.
+  /// - Throws: `CofferError.vaultLocked`.
   package func vaultKey() throws -> SecretBytes {
-    guard let current = keys.current else { throw CofferError.locked(collection: nil) }
+    guard let current = keys.current else { throw CofferError.vaultLocked(collection: nil) }
     return current.secret
   }
 

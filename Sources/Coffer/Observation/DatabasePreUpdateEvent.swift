@@ -8,7 +8,7 @@ public struct DatabasePreUpdateEvent: Sendable {
 
   /// The object before; nil for an insertion.
   ///
-  /// - Throws: `CofferError.notDecodable`, as do the others below; `.locked` when it is sealed and the vault is locked.
+  /// - Throws: `CofferError.notDecodable`, as do the others below; `.vaultLocked` when it is sealed and the vault is locked.
   public var oldObject: Value? {
     get throws { try object(of: old) }
   }

@@ -92,7 +92,7 @@ extension ConnectionProxy {
       } else {
         database.report(error, forKey: key.name, inCollection: collection)
       }
-      guard case CofferError.locked = error else { return last?.object ?? key.defaultValue }
+      guard case CofferError.vaultLocked = error else { return last?.object ?? key.defaultValue }
       // Sealed in the meantime.
       lastGood.note(nil, of: key, in: collection)
       return key.defaultValue

@@ -189,7 +189,7 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
       } catch CofferError.notDecodable where former.name == nil {
         // Another former type may fit.
         continue
-      } catch CofferError.notDecodable, CofferError.locked {
+      } catch CofferError.notDecodable, CofferError.vaultLocked {
         return .problem(problem(oldName, oldCollection, collection))
       }
     }

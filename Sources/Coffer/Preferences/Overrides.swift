@@ -22,7 +22,7 @@ struct Overrides: Sendable {
   func find(_ key: String, _ managedName: @autoclosure () -> String) -> Override? {
     // Most programs have no managed settings, and every read of a setting comes by here.
     if let managed, let entry = managed.entry(managedName(), in: \.locked) {
-      return Self.managed(entry, Preferences.Origin.locked)
+      return Self.managed(entry, Preferences.Origin.lockedByAdministrator)
     }
     return layers.isEmpty ? nil : findInLayers(key)
   }
@@ -37,7 +37,7 @@ struct Overrides: Sendable {
 
   /// The values of all layers that have the key.
   func all(_ key: String, _ managedName: @autoclosure () -> String) -> [Override] {
-    let locked = managed?.entry(managedName(), in: \.locked).flatMap { Self.managed($0, Preferences.Origin.locked) }
+    let locked = managed?.entry(managedName(), in: \.locked).flatMap { Self.managed($0, Preferences.Origin.lockedByAdministrator) }
     if layers.isEmpty { return locked.map { [$0] } ?? [] }
     return [locked].compactMap(\.self) + layers.compactMap { $0.override(forKey: key) }
   }

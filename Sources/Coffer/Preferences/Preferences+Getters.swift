@@ -161,7 +161,7 @@ extension Preferences {
   /// Whether a key is forced, so that setting it has no effect on reads.
   public func objectIsForced(forKey key: String) -> Bool {
     switch overrides.find(key, managedName(ofKey: key))?.origin {
-    case .forced, .locked: true
+    case .forced, .lockedByAdministrator: true
     default: false
     }
   }

@@ -87,7 +87,7 @@ extension Preferences {
       return accept(search, for: key, in: collection, after: last) ?? last?.object ?? key.defaultValue
     } catch {
       proxy.database.report(error, forKey: key.name, inCollection: collection)
-      if case CofferError.locked = error {
+      if case CofferError.vaultLocked = error {
         // Sealed in the meantime.
         lastGood.note(nil, of: key, in: collection)
         return fallback(for: key)

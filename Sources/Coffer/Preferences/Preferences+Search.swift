@@ -2,7 +2,7 @@ extension Preferences {
   /// The place in the search list that has a key's value, from the first searched to the last.
   public enum Origin: Hashable, Sendable {
     /// ``ManagedSettings``: locked by an administrator, at this place.
-    case locked(ManagedSettings.Place)
+    case lockedByAdministrator(ManagedSettings.Place)
     /// ``Layer/forced(_:)``.
     case forced
     /// ``Layer/arguments(_:)``.
@@ -213,7 +213,7 @@ extension Preferences.Origin {
   /// The place, in words.
   var place: String {
     switch self {
-    case .locked(let place), .managed(let place): place.description
+    case .lockedByAdministrator(let place), .managed(let place): place.description
     case .forced: "the forced settings"
     case .arguments: "the arguments"
     case .variables: "the environment variables"

@@ -7,7 +7,7 @@
 extension ConnectionProxy {
   /// The object of a key, or nil: the one last set through this proxy, or else the committed one.
   ///
-  /// - Throws: `CofferError.notDecodable` when the value has another type; `.locked` when it is sealed and the vault is
+  /// - Throws: `CofferError.notDecodable` when the value has another type; `.vaultLocked` when it is sealed and the vault is
   ///   locked; `.closed`, `.damaged` or `.inputOutput`.
   @inlinable
   public func object<Object: Decodable>(

@@ -12,7 +12,7 @@ extension ConnectionProxy {
 
       /// The object.
       ///
-      /// - Throws: `CofferError.notDecodable` when it is of another type, `.locked` when it is sealed and the vault is
+      /// - Throws: `CofferError.notDecodable` when it is of another type, `.vaultLocked` when it is sealed and the vault is
       ///   locked; `.damaged` or `.newerFormat` when it is unreadable.
       public func object<Object: Decodable>(as type: Object.Type = Object.self) throws -> Object {
         try core.decode(held.get().object, as: type, key, in: collection)

@@ -11,7 +11,7 @@ extension ConnectionProxy {
   ///
   /// nil removes the key.
   ///
-  /// - Throws: `CofferError.notEncodable`, `.collectionNotAllowed`, `.readOnly` or `.closed`, `.locked` for a value in a
+  /// - Throws: `CofferError.notEncodable`, `.collectionNotAllowed`, `.readOnly` or `.closed`, `.vaultLocked` for a value in a
   ///   sealed collection while the vault is locked, and the errors of a sanitizer, with nothing changed. With `.committed`
   ///   and `.synced` also the errors of a flush; the change then stays pending. With these two also `.nestedTransaction`
   ///   inside a transaction of `readWriteConnection`, with nothing changed.

@@ -7,7 +7,7 @@ extension ProxyState {
   ///
   /// A value equal to the visible one is sealed to the same bytes, and so becomes a change without effect.
   ///
-  /// - Throws: `CofferError.locked`; the errors of reading the store, if it is unknown whether the collection is sealed.
+  /// - Throws: `CofferError.vaultLocked`; the errors of reading the store, if it is unknown whether the collection is sealed.
   func sealing(_ change: PendingChanges.KeyChange) throws -> PendingChanges.KeyChange {
     guard core.vault.isThere.load(ordering: .relaxed), change.mutation.hasValues, try isSealed(change.collection) else {
       return change

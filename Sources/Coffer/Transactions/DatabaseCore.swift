@@ -209,7 +209,7 @@ package final class DatabaseCore: Sendable {
 
   /// A value as plaintext.
   ///
-  /// - Throws: `CofferError.locked`; `.damaged` if it was not sealed for this place.
+  /// - Throws: `CofferError.vaultLocked`; `.damaged` if it was not sealed for this place.
   @inline(__always)
   package func opened(_ part: ItemPart, _ stored: StoredValue, _ key: String, in collection: String) throws
     -> StoredValue
@@ -252,7 +252,7 @@ package final class DatabaseCore: Sendable {
     return try object.decoded(as: type) { try decode(.object, $0, as: type, key, in: collection) }
   }
 
-  /// - Throws: `CofferError.notDecodable`, naming collection, key and both types; `.locked`, `.damaged`.
+  /// - Throws: `CofferError.notDecodable`, naming collection, key and both types; `.vaultLocked`, `.damaged`.
   package func decode<Object: Decodable>(
     _ part: ItemPart, _ stored: StoredValue, as type: Object.Type, _ key: String, in collection: String
   ) throws -> Object {

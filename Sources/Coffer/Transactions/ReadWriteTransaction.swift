@@ -8,7 +8,7 @@
 ///
 /// `Connection.readWrite` passes it to a closure, which it cannot escape.
 ///
-/// Setting a value in a sealed collection throws `CofferError.locked` while the vault is locked, with nothing changed. Every
+/// Setting a value in a sealed collection throws `CofferError.vaultLocked` while the vault is locked, with nothing changed. Every
 /// change throws `CofferError.diskFull`, `.damaged` or `.inputOutput` when the store cannot be written, and
 /// `.nestedTransaction` inside an observer or a sanitizer.
 public struct ReadWriteTransaction: ~Copyable, Reading {

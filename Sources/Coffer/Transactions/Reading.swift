@@ -24,7 +24,7 @@ public struct TransactionContext {
 /// ```
 ///
 /// Everything here throws `CofferError.damaged` or `.inputOutput` when the store cannot be read, and `CancellationError` in
-/// the cancelled task of an asynchronous transaction. Reading sealed values throws `CofferError.locked` while the vault is
+/// the cancelled task of an asynchronous transaction. Reading sealed values throws `CofferError.vaultLocked` while the vault is
 /// locked.
 public protocol Reading: ~Copyable {
   /// The state of the transaction.
@@ -219,7 +219,7 @@ extension Reading where Self: ~Copyable {
   ///
   /// The current value is not included. A removed key has a history too.
   ///
-  /// - Throws: `CofferError.notDecodable`; `.locked` when the collection is sealed and the vault is locked.
+  /// - Throws: `CofferError.notDecodable`; `.vaultLocked` when the collection is sealed and the vault is locked.
   public borrowing func history(
     forKey key: String, inCollection collection: String = ""
   ) throws -> [HistoricItem] {

@@ -88,7 +88,7 @@ extension ReadWriteTransaction {
   /// ```
   ///
   /// - Returns: Whether it is new.
-  /// - Throws: `CofferError.unsupported` for a name that an environment cannot have; `.locked` when the parent is sealed and
+  /// - Throws: `CofferError.unsupported` for a name that an environment cannot have; `.vaultLocked` when the parent is sealed and
   ///   the vault is locked.
   @discardableResult
   public borrowing func makeEnvironment(_ name: String, of parent: String) throws -> Bool {
@@ -107,7 +107,7 @@ extension ReadWriteTransaction {
   /// Erases an environment, as ``erase(collection:)`` does a collection; also one that was removed before.
   ///
   /// - Returns: Whether there was anything of it.
-  /// - Throws: `CofferError.locked` when it is sealed and the vault is locked.
+  /// - Throws: `CofferError.vaultLocked` when it is sealed and the vault is locked.
   @discardableResult
   package borrowing func eraseEnvironment(_ environment: CollectionEnvironment) throws -> Bool {
     try session.eraseEnvironment(environment)

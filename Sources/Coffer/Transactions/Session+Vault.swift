@@ -106,7 +106,7 @@ extension Session {
   /// Throws if a collection's row disagrees with the vault's own list: someone without the vault's key has removed the seal,
   /// or added one.
   ///
-  /// - Throws: `CofferError.damaged`; `.locked`, see `VaultKeys.lists`. Does not throw while the vault is locked.
+  /// - Throws: `CofferError.damaged`; `.vaultLocked`, see `VaultKeys.lists`. Does not throw while the vault is locked.
   func checkDeclaration(of name: String, isSealed: Bool) throws {
     guard core.vault.isUnlocked else { return }
     guard let mac = try vaultTable.mac() else {

@@ -226,9 +226,9 @@ package final class VaultKeys: Sendable {
 
   /// The current key of the vault, under which `record` is authentic.
   ///
-  /// - Throws: `CofferError.locked`, also when another process has replaced the key; `.damaged`.
+  /// - Throws: `CofferError.vaultLocked`, also when another process has replaced the key; `.damaged`.
   package func key(authenticating record: VaultRecord) throws -> SecretBytes {
-    guard let current, current.generation == record.generation else { throw CofferError.locked(collection: nil) }
+    guard let current, current.generation == record.generation else { throw CofferError.vaultLocked(collection: nil) }
     guard try CofferError.translating({ try record.isAuthentic(under: current.secret) }) else {
       throw CofferError(VaultRecord.edited)
     }
@@ -242,7 +242,7 @@ package final class VaultKeys: Sendable {
   ///   - mac: The MAC of the vault's record, which identifies a known list.
   ///   - record: Reads the whole record.
   ///   - remembered: As for `follow`.
-  /// - Throws: `CofferError.locked` when another process has replaced the key since; `.damaged` when the record is not
+  /// - Throws: `CofferError.vaultLocked` when another process has replaced the key since; `.damaged` when the record is not
   ///   authentic, or another vault's.
   func lists(
     _ collection: String, mac: [UInt8], record: () throws -> VaultRecord?, remembered: () -> VaultMemory?
@@ -260,7 +260,7 @@ package final class VaultKeys: Sendable {
         throw CofferError.vaultKeyUnverified(known: Int(present.current), found: Int(record.generation))
       }
       guard let key = present.byGeneration[record.generation] else {
-        guard !present.list.names.contains(name) else { throw CofferError.locked(collection: collection) }
+        guard !present.list.names.contains(name) else { throw CofferError.vaultLocked(collection: collection) }
         return nil
       }
       guard try CofferError.translating({ try record.isAuthentic(under: key.secret) }) else {
@@ -280,7 +280,7 @@ package final class VaultKeys: Sendable {
   /// - Parameters:
   ///   - generation: The key to seal it under; nil for the current one.
   ///   - present: The value at that place now, if known.
-  /// - Throws: `CofferError.locked`, naming the collection; `.vaultKeyUnverified` when the vault in the store is under an
+  /// - Throws: `CofferError.vaultLocked`, naming the collection; `.vaultKeyUnverified` when the vault in the store is under an
   ///   earlier key.
   func seal(
     _ value: StoredValue, _ part: ItemPart, _ key: String, in collection: String, under generation: UInt32? = nil,
@@ -297,7 +297,7 @@ package final class VaultKeys: Sendable {
       guard let keys, let target, let vaultKey = keys.byGeneration[target] else {
         // It was sealed when it was set; writing it needs no key.
         if isReady { return value }
-        throw CofferError.locked(collection: collection)
+        throw CofferError.vaultLocked(collection: collection)
       }
       let opened = try keys.open(value, part, key, in: collection)
       // A current value that cannot be opened may still be replaced.
@@ -312,14 +312,14 @@ package final class VaultKeys: Sendable {
 
   /// Opens a value; one that is not sealed is returned as it is.
   ///
-  /// - Throws: `CofferError.locked`; `.damaged` when it does not authenticate for its place.
+  /// - Throws: `CofferError.vaultLocked`; `.damaged` when it does not authenticate for its place.
   func open(_ value: StoredValue, _ part: ItemPart, _ key: String, in collection: String) throws -> StoredValue {
     guard value.kind == .sealed else { return value }
     return try keys.withLock { keys in
       guard let keys else {
         // Seeing that takes no key.
         guard value.bytes.count > SealedBytes.overhead else { throw Self.misfit(key, in: collection) }
-        throw CofferError.locked(collection: collection)
+        throw CofferError.vaultLocked(collection: collection)
       }
       return try keys.open(value, part, key, in: collection)
     }
@@ -355,7 +355,7 @@ extension VaultKeys.Keys {
       guard let generation = SealedBytes.generation(of: bytes) else { throw VaultKeys.misfit(key, in: collection) }
       guard let vaultKey = byGeneration[generation] else {
         // Another process has replaced the key: this one has to unlock the vault again.
-        guard generation < current else { throw CofferError.locked(collection: collection) }
+        guard generation < current else { throw CofferError.vaultLocked(collection: collection) }
         throw damaged("it was sealed under a key that the vault no longer has")
       }
       do {
@@ -392,6 +392,6 @@ public enum VaultEvent: Hashable, Sendable {
   /// The vault has a new key; `isFollowed` says whether that is in memory too.
   ///
   /// It is if this process has created it, or could read it from where the earlier key came from. If not, values of sealed
-  /// collections throw ``CofferError/locked(collection:)`` until the vault is unlocked again.
+  /// collections throw ``CofferError/vaultLocked(collection:)`` until the vault is unlocked again.
   case keyReplaced(isFollowed: Bool)
 }

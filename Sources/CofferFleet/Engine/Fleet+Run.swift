@@ -158,7 +158,7 @@ extension Fleet {
     case is FleetError, is CarrierError: true
     case let error as CofferError:
       switch error {
-      case .busy, .diskFull, .inputOutput, .locked: true
+      case .busy, .diskFull, .inputOutput, .vaultLocked: true
       default: false
       }
     default: false

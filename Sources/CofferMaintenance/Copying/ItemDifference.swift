@@ -37,7 +37,7 @@ extension Reading where Self: ~Copyable {
   /// - Parameters:
   ///   - comparesMetadata: Whether the other side has metadata at all.
   ///   - skipped: Keys to leave out.
-  /// - Throws: `CofferError.locked` if a collection is sealed and its vault is locked; `.notDecodable`.
+  /// - Throws: `CofferError.vaultLocked` if a collection is sealed and its vault is locked; `.notDecodable`.
   package borrowing func differences(
     in collections: [String], from other: borrowing some Reading & ~Copyable, in otherCollections: [String],
     comparesMetadata: Bool = true, skipping skipped: Set<ByteString> = []

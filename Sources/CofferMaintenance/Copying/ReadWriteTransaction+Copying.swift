@@ -34,7 +34,7 @@ extension ReadWriteTransaction {
   ///   - progress: Called with the fraction done, from 0 to 1; an error it throws ends the copying.
   ///   - willReplace: Called for each item whose value, metadata or dates would change; an error it throws ends the
   ///     copying.
-  /// - Throws: `CofferError.locked` if a collection is sealed and its vault is locked; `.notDecodable`.
+  /// - Throws: `CofferError.vaultLocked` if a collection is sealed and its vault is locked; `.notDecodable`.
   package borrowing func copyItems(
     _ collections: [CopiedCollection], from source: borrowing some Reading & ~Copyable, mode: ImportMode,
     isDryRun: Bool = false, progress: (Double) throws -> Void = { _ in },

@@ -24,7 +24,7 @@ extension Database {
   ///   - willWrite: Called before each item is opened and written, with its key, its collection and its traits, such
   ///     as `secret` and `sealed`. An error it throws ends the export and leaves no file.
   /// - Returns: The number of items written.
-  /// - Throws: `CofferError.fileExists` if the file exists; `.locked` for a value of a sealed collection while the
+  /// - Throws: `CofferError.fileExists` if the file exists; `.vaultLocked` for a value of a sealed collection while the
   ///   vault is locked; `.notDecodable`, `.diskFull`, `.permissionDenied` or `.inputOutput`; errors of `willWrite`
   ///   and `progress`.
   @discardableResult

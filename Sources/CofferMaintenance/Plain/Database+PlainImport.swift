@@ -69,7 +69,7 @@ extension Database {
   ///   - typed: Gives settings the types that they have in the store.
   ///   - progress: Called with the fraction done, from 0 to 1; an error it throws ends the import, with nothing
   ///     changed.
-  /// - Throws: `CofferError.notEncodable`, `.locked`; where declarations are checked, `.invalidValue`, or
+  /// - Throws: `CofferError.notEncodable`, `.vaultLocked`; where declarations are checked, `.invalidValue`, or
   ///   `.invalidSettings` for several; and the errors of `Connection.readWrite`. Nothing is changed when it throws.
   package func importSettings(
     _ settings: [ImportedSetting], collections: [String], mode: ImportMode = .merge, isDryRun: Bool = false,

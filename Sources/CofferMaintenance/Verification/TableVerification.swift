@@ -135,7 +135,7 @@ struct TableVerification {
       }
       _ = try record.nextGeneration()
       guard session.core.vault.isUnlocked else { return }
-      do { _ = try session.core.vault.key(authenticating: record) } catch CofferError.locked {}
+      do { _ = try session.core.vault.key(authenticating: record) } catch CofferError.vaultLocked {}
     }
     guard isReadable else { return }
     vaultGeneration = record?.generation
@@ -228,7 +228,7 @@ struct TableVerification {
           return "is damaged: it is sealed under key \(generation) of the vault, which has key \(vaultGeneration)"
         }
         // If one part is sealed and the vault locked, the other part may still turn out to be invalid.
-        do { _ = try session.core.value(part, value, key, in: collection.name) } catch CofferError.locked {}
+        do { _ = try session.core.value(part, value, key, in: collection.name) } catch CofferError.vaultLocked {}
       }
       return nil
     } catch CofferError.damaged(_, let reason) {

@@ -57,7 +57,7 @@ extension CofferError {
     case .newerFormat: .newerFormat
     case .rolledBack, .anotherStore, .vaultKeyUnverified: .rolledBack
     case .wrongKey, .wrongKeyForSource: .wrongKey
-    case .keyUnavailable, .locked: .keyUnavailable
+    case .keyUnavailable, .vaultLocked: .keyUnavailable
     case .damaged, .rootKeyUnverified: .integrity
     case .busy, .oldKeyInUse: .busy
     case .unfinished(_, _, let cause): cause.exitStatus

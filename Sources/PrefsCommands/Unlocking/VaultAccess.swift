@@ -159,7 +159,7 @@ extension CommandSession {
     try VaultAccess(vault: database.vault, session: self).unlockIfAtHand()
     do {
       return try Self.whileImageChanges(body)
-    } catch CofferError.locked(let collection) {
+    } catch CofferError.vaultLocked(let collection) {
       try VaultAccess(vault: database.vault, session: self).unlock(for: collection)
       return try body()
     } catch CofferError.diskFull(let full) where OutputFile.isPart(full, ofStore: path) {

@@ -148,7 +148,7 @@ struct PageHandler: HTTPHandler {
         self.error(
           "conflict", "It was changed elsewhere in the meantime; nothing was changed.",
           [("settings", JSONText.array(conflict.settings))]))
-    case CofferError.locked(let collection):
+    case CofferError.vaultLocked(let collection):
       return json(
         .locked,
         self.error("locked", "The vault is locked.", [("collection", collection.map(JSONText.quoted) ?? "null")]))

@@ -226,7 +226,7 @@ import Testing
     #expect(try store.worker("restore", sealed, "force").status == 0)
     #expect(try connection.read { try $0.object(forKey: "k", as: String.self) } == "new")
     #expect(!database.vault.isUnlocked)
-    #expect(throws: CofferError.locked(collection: "tokens")) {
+    #expect(throws: CofferError.vaultLocked(collection: "tokens")) {
       try connection.read { try $0.object(forKey: "k", inCollection: "tokens", as: String.self) }
     }
     try database.vault.unlock(store.key)

@@ -120,7 +120,7 @@ import Testing
     let settings = try preferences([.forced(["port": .int(1)]), .arguments(["program", "-debug", "true"])])
     let file = "\(roots.path)/etc/app.d/a.json"
     #expect(settings.integer(forKey: "port") == 80 && settings.objectIsForced(forKey: "port"))
-    #expect(settings.origin(ofKey: "port") == .locked(roots.place("etc/app.d/a.json")))
+    #expect(settings.origin(ofKey: "port") == .lockedByAdministrator(roots.place("etc/app.d/a.json")))
     #expect(!settings.bool(forKey: "debug"))
     let (port, host) = (Key("port", default: 0), Key("host", in: "web", default: ""))
     #expect(settings[port] == 80 && settings[host] == "h")
@@ -230,9 +230,9 @@ import Testing
     let settings = try preferences([.forced(["port": 4])])
     try settings.set(9, forKey: "other2")
     #expect(settings[.port] == 2 && settings.string(forKey: "theme") == "dark")
-    #expect(settings.origin(ofKey: "port") == .locked(roots.place("etc/app.d/10.json", line: 2)))
-    #expect(settings.origin(ofKey: "theme") == .locked(roots.place("etc/app.d/20.plist", line: 2)))
-    #expect(settings.origin(ofKey: "other") == .locked(roots.place("own/app.d/10.json")))
+    #expect(settings.origin(ofKey: "port") == .lockedByAdministrator(roots.place("etc/app.d/10.json", line: 2)))
+    #expect(settings.origin(ofKey: "theme") == .lockedByAdministrator(roots.place("etc/app.d/20.plist", line: 2)))
+    #expect(settings.origin(ofKey: "other") == .lockedByAdministrator(roots.place("own/app.d/10.json")))
     for key in ["port", "theme", "other"] { #expect(throws: CofferError.self) { try settings.set(1, forKey: key) } }
     #expect(ManagedSettings.problems(["app"], in: ["\(roots.path)/etc", "\(roots.path)/own"]).isEmpty)
   }

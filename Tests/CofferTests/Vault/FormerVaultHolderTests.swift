@@ -255,7 +255,7 @@ private struct Holder {
     let other = try Database.open(at: store.path, key: store.key, options: .quiet)
     try other.vault.unlock(vaultKey)
     for _ in 0..<2 { try database.vault.rotate(newKeyFor: [vaultKey]) }
-    #expect(throws: CofferError.locked(collection: "tokens")) {
+    #expect(throws: CofferError.vaultLocked(collection: "tokens")) {
       try other.makeConnection().readWrite { try $0.setObject("new", forKey: "new", inCollection: "tokens") }
     }
     #expect(throws: CofferError.vaultKeyUnverified(known: 2, found: 4)) { try other.vault.unlock(vaultKey) }

@@ -114,7 +114,7 @@ import Testing
     func expectRefusal<Result>(_ body: () throws -> Result, location: SourceLocation = #_sourceLocation) {
       #expect(sourceLocation: location) { _ = try body() } throws: { error in
         guard let error = error as? CofferError else { return false }
-        return error.isDamage || error == .locked(collection: "tokens")
+        return error.isDamage || error == .vaultLocked(collection: "tokens")
       }
     }
     for _ in 0..<2 {
@@ -347,7 +347,7 @@ import Testing
     #expect(try connection.storedItem()?.object.kind == .string)
     // A new key, of which the other knows nothing: what was sealed stays so, and the rest works.
     try vault.rotate(newKeyFor: [fixture.vaultKey], droppingSlots: [1])
-    #expect(throws: CofferError.locked(collection: "mail")) {
+    #expect(throws: CofferError.vaultLocked(collection: "mail")) {
       try proxy.setObject("x", forKey: "k", inCollection: "mail", durability: .committed)
     }
     try proxy.setObject("x", forKey: "k", inCollection: "tokens", durability: .committed)

@@ -12,7 +12,7 @@ import Testing
   private let fixture: SealedFixture
   private var vault: Vault { fixture.vault }
   private var connection: Connection { fixture.connection }
-  private let locked = CofferError.locked(collection: "tokens")
+  private let locked = CofferError.vaultLocked(collection: "tokens")
 
   init() throws {
     fixture = try SealedFixture()

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Several processes with a sealed collection", .serialized) struct SealedProcessTests {
   private let fixture: SealedFixture
-  private let locked = CofferError.locked(collection: "mail")
+  private let locked = CofferError.vaultLocked(collection: "mail")
 
   init() throws {
     fixture = try SealedFixture()
@@ -22,11 +22,11 @@ import Testing
   func reading() throws {
     try fixture.set(Secret("s3cret"))
     #expect(try worker("get-sealed", "tokens", "k").text == "s3cret\n")
-    #expect(try worker("get-locked", "tokens", "k").text == "\(CofferError.locked(collection: "tokens"))\n")
+    #expect(try worker("get-locked", "tokens", "k").text == "\(CofferError.vaultLocked(collection: "tokens"))\n")
     #expect(try worker("set-sealed", "tokens", "k", "new").status == 0)
     #expect(try fixture.object() == Secret("new"))
     fixture.vault.lock()
-    #expect(throws: CofferError.locked(collection: "tokens")) { try fixture.object(as: Secret.self) }
+    #expect(throws: CofferError.vaultLocked(collection: "tokens")) { try fixture.object(as: Secret.self) }
   }
 
   @Test("drop plaintext when another one seals the collection, and keep pending changes until they can be sealed")
@@ -101,7 +101,7 @@ import Testing
     #expect(await events.next() == .locked)
     // A process with a locked vault follows nothing.
     #expect(try worker("rotate-vault").status == 0)
-    #expect(throws: CofferError.locked(collection: "tokens")) { try fixture.object(as: String.self) }
+    #expect(throws: CofferError.vaultLocked(collection: "tokens")) { try fixture.object(as: String.self) }
   }
 
   @Test("are locked when another one gives the vault a new key, until it is in their file")
@@ -115,7 +115,7 @@ import Testing
     var events = fixture.vault.events.makeAsyncIterator()
     #expect(try worker("rotate-vault", keyFile: file + "-away").status == 0)
     #expect(await events.next() == .keyReplaced(isFollowed: false))
-    let locked = CofferError.locked(collection: "tokens")
+    let locked = CofferError.vaultLocked(collection: "tokens")
     #expect(throws: locked) { try proxy.object(forKey: "k", inCollection: "tokens", as: String.self) }
     #expect(throws: locked) { try fixture.object(as: String.self) }
     try FileManager.default.moveItem(atPath: file + "-away", toPath: file)
@@ -130,7 +130,7 @@ import Testing
     // A plain key does not tell where to find a new one.
     try fixture.vault.unlock(.key(KeyFile.read(at: fixture.vaultKeyFile)))
     #expect(try worker("rotate-vault").status == 0)
-    #expect(throws: CofferError.locked(collection: "tokens")) { try fixture.object(as: String.self) }
+    #expect(throws: CofferError.vaultLocked(collection: "tokens")) { try fixture.object(as: String.self) }
     try fixture.vault.unlock(fixture.vaultKey)
     #expect(try fixture.object() == "s3cret")
     #expect(try worker("get-sealed", "tokens", "k").status == 0)

@@ -13,7 +13,7 @@ extension Keys {
   private let fixture: SealedFixture
   private let proxy: ConnectionProxy
   private var vault: Vault { fixture.vault }
-  private let locked = CofferError.locked(collection: "tokens")
+  private let locked = CofferError.vaultLocked(collection: "tokens")
 
   init() throws {
     fixture = try SealedFixture()
@@ -223,10 +223,10 @@ extension Keys {
     try proxy.setObject("s3cret", forKey: "k", inCollection: "mail")
     #expect(try proxy.state.visible("k", in: "mail").item?.object.stored.kind == .sealed)
     vault.lock()
-    #expect(throws: CofferError.locked(collection: "mail")) {
+    #expect(throws: CofferError.vaultLocked(collection: "mail")) {
       try proxy.setObject("x", forKey: "k", inCollection: "mail")
     }
-    #expect(throws: CofferError.locked(collection: "mail")) {
+    #expect(throws: CofferError.vaultLocked(collection: "mail")) {
       try proxy.setObject("x", forKey: "n", inCollection: "mail")
     }
   }

@@ -104,7 +104,7 @@ import Testing
   @Test("is not changed while it is locked")
   func lockedChanges() throws {
     vault.lock()
-    let locked = CofferError.locked(collection: nil)
+    let locked = CofferError.vaultLocked(collection: nil)
     #expect(throws: locked) { try vault.addSlot(fixture.store.key) }
     #expect(throws: locked) { try vault.addRecoveryKey() }
     #expect(throws: locked) { try vault.changeSlot(0, to: fixture.store.key) }
@@ -112,8 +112,8 @@ import Testing
     #expect(throws: locked) { try vault.removeSlot(0) }
     #expect(throws: locked) { try vault.rotate(newKeyFor: [fixture.vaultKey]) }
     #expect(throws: locked) { try vault.vaultKey() }
-    #expect(throws: CofferError.locked(collection: "more")) { try fixture.database.seal(collection: "more") }
-    #expect(throws: CofferError.locked(collection: "tokens")) { try fixture.database.unseal(collection: "tokens") }
+    #expect(throws: CofferError.vaultLocked(collection: "more")) { try fixture.database.seal(collection: "more") }
+    #expect(throws: CofferError.vaultLocked(collection: "tokens")) { try fixture.database.unseal(collection: "tokens") }
   }
 
   @Test("lends its key to an agent, and accepts no other")
@@ -237,7 +237,7 @@ import Testing
     #expect(try proxy.object(forKey: "k", inCollection: "tokens") == "s3cret")
     try proxy.setObject("pending", forKey: "p", inCollection: "tokens")
     try vault.rotate(newKeyFor: [fixture.vaultKey])
-    let locked = CofferError.locked(collection: "tokens")
+    let locked = CofferError.vaultLocked(collection: "tokens")
     #expect(throws: locked) { try proxy.object(forKey: "k", inCollection: "tokens", as: String.self) }
     #expect(throws: locked) {
       try other.makeConnection().readWrite { try $0.setObject(1, forKey: "n", inCollection: "tokens") }
@@ -261,7 +261,7 @@ import Testing
     #expect(try copy.vault.exists() && !copy.vault.isUnlocked)
     #expect(try copy.vault.id() == vault.id())
     let connection = try copy.makeConnection()
-    #expect(throws: CofferError.locked(collection: "tokens")) {
+    #expect(throws: CofferError.vaultLocked(collection: "tokens")) {
       try connection.read { try $0.object(forKey: "k", inCollection: "tokens", as: Secret.self) }
     }
     try copy.vault.unlock(fixture.vaultKey)
@@ -288,7 +288,7 @@ import Testing
             let secret: Secret? = try proxy.object(forKey: "\(number)", inCollection: "tokens")
             #expect(secret == Secret("value \(number)"))
             readCount.withLock { $0 += 1 }
-          } catch CofferError.locked(collection: "tokens") {
+          } catch CofferError.vaultLocked(collection: "tokens") {
             lockedCount.withLock { $0 += 1 }
           } catch {
             Issue.record(error)
@@ -310,8 +310,8 @@ import Testing
 
   @Test("describes errors in sentences without secrets")
   func descriptions() {
-    #expect("\(CofferError.locked(collection: "tokens"))".contains("\"tokens\""))
-    for error in [CofferError.locked(collection: nil), .vaultNotFound, .vaultExists] {
+    #expect("\(CofferError.vaultLocked(collection: "tokens"))".contains("\"tokens\""))
+    for error in [CofferError.vaultLocked(collection: nil), .vaultNotFound, .vaultExists] {
       #expect("\(error)".hasSuffix("."))
     }
   }

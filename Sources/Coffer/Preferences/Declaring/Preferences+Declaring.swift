@@ -99,7 +99,7 @@ extension Preferences {
 
   /// What is wrong with the values of the settings, from all sources, including values that reads skip.
   ///
-  /// - Throws: Errors of reading the values: `CofferError.locked`, `.damaged`, `.inputOutput` and similar errors.
+  /// - Throws: Errors of reading the values: `CofferError.vaultLocked`, `.damaged`, `.inputOutput` and similar errors.
   public func problems(of settings: Settings) throws -> [SettingProblem] {
     try settings.keys.flatMap { try $0.problems(in: self) }
   }
