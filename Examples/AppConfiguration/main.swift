@@ -30,7 +30,7 @@ let folder = arguments.first ?? temporary
 defer { if arguments.isEmpty { try? FileManager.default.removeItem(atPath: temporary) } }
 
 // The first process creates the key and the store; the others open them. Without a path and a key, both would be
-// in the system's folders for this application. The environment takes precedence over stored values.
+// in the system's folders for this application. Environment variables take precedence over stored values.
 try KeyFile.create(at: "\(folder)/key")
 let settings = try Preferences.open(
   application: "org.example.greeter", at: "\(folder)/settings.coffer", key: .keyFile("\(folder)/key"),

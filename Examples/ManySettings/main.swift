@@ -27,11 +27,11 @@ let declared = Settings(version: "1.0") {
 }
 try KeyFile.create(at: "\(folder)/key")
 
-/// Opens the settings; strict opening also refuses a bad environment.
-func open(environment: [String: String] = [:], strict: Bool = false) throws -> Preferences {
+/// Opens the settings; strict opening also refuses a bad variable.
+func open(variables: [String: String] = [:], strict: Bool = false) throws -> Preferences {
   try Preferences.open(
     application: "org.example.portal", at: "\(folder)/settings.coffer", key: .keyFile("\(folder)/key"),
-    layers: [.variables(prefix: "PORTAL_", environment)], declaring: declared, strict: strict)
+    layers: [.variables(prefix: "PORTAL_", variables)], declaring: declared, strict: strict)
 }
 let settings = try open()
 print("\(declared.keys.count) settings declared")
@@ -56,16 +56,16 @@ do {
   print("Refused: \(collection)/\(key) must be \(reason)")
 }
 
-// A typo in the environment hides nothing: the stored value is used, and the problem is logged.
+// A typo in a variable hides nothing: the stored value is used, and the problem is logged.
 // Committed before the settings are opened again, as by another process.
 try settings.set(200, for: HTTP.rateLimit, durability: .committed)
-let slipped = try open(environment: ["PORTAL_HTTP_RATELIMIT": "many"])
-print("The environment says \"many\"; the limit is \(slipped[HTTP.rateLimit]) requests a minute")
+let slipped = try open(variables: ["PORTAL_HTTP_RATELIMIT": "many"])
+print("The variable says \"many\"; the limit is \(slipped[HTTP.rateLimit]) requests a minute")
 try slipped.close()
 
 // A deployment that must use exactly its given settings fails instead.
 do {
-  _ = try open(environment: ["PORTAL_HTTP_RATELIMIT": "0", "PORTAL_CACHE_SHARDCOUNT": "3"], strict: true)
+  _ = try open(variables: ["PORTAL_HTTP_RATELIMIT": "0", "PORTAL_CACHE_SHARDCOUNT": "3"], strict: true)
 } catch CofferError.invalidSettings(let problems) {
   for problem in problems { print("Not started: \(problem)") }
 }

@@ -89,7 +89,7 @@ extension UICommand {
     do {
       try database.vault.unlock(key)
     } catch CofferError.wrongKey {
-      // What the environment names may be for the vault of another store.
+      // What the variable names may be for the vault of another store.
       guard common.vaultKeyFile == nil, common.vaultKeyFd == nil else {
         throw Failure(.wrongKey, "the given key does not open the vault of \(session.path).")
       }

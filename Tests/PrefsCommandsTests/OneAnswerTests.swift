@@ -48,11 +48,11 @@ struct Sources: CustomTestStringConvertible, Sendable {
     Sources(
       testDescription: "an argument before a variable", stored: ["net": 4],
       layers: [
-        .environment(prefix: "X_", ["X_NET_PORT": "6"]), .arguments(["program", "-net/port", "7"]),
+        .variables(prefix: "X_", ["X_NET_PORT": "6"]), .arguments(["program", "-net/port", "7"]),
       ], value: 4, inProgram: 7, origin: .store),
     Sources(
       testDescription: "a process variable", managed: #"{"net/port": 5}"#, stored: ["net": 4],
-      layers: [.environment(prefix: "X_", ["X_NET_PORT": "6"])], value: 4, inProgram: 6, origin: .store),
+      layers: [.variables(prefix: "X_", ["X_NET_PORT": "6"])], value: 4, inProgram: 6, origin: .store),
     Sources(
       testDescription: "an environment's value", managed: #"{"net/port": 5}"#, stored: ["net": 4, "net@staging": 3],
       environment: "staging", value: 3, origin: .store),

@@ -322,6 +322,28 @@ import Testing
     #expect(page.contains("OPTIONS:\n") && page.contains("--help"))
   }
 
+  @Test("In the public interface an environment is a collection's, and a lock says whose it is")
+  func interface() throws {
+    let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+      .appendingPathComponent("../../Documentation/PublicInterface")
+    let files = try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
+    let lines = try files.flatMap { file in
+      try String(contentsOf: file, encoding: .utf8).replacing("ProcessInfo.processInfo.environment", with: "")
+        .split(separator: "\n").map(String.init)
+    }
+    let environments = lines.filter { $0.lowercased().contains("environment") }
+    let ofCollections = ["CofferError: case environmentNotFound(", "Preferences: ", "ReadWriteTransaction: "]
+    #expect(!environments.isEmpty)
+    for line in environments { #expect(ofCollections.contains(where: line.hasPrefix), "\(line)") }
+    let locks = lines.filter { $0.contains(#/\b(un)?locked|Locked|\b(un)?lock\(/#) }
+    #expect(!locks.isEmpty)
+    for line in locks {
+      #expect(
+        line.contains("case lockedByAdministrator(") || line.contains("case vaultLocked(")
+          || line.hasPrefix("Vault: ") || line.hasPrefix("VaultEvent: "), "\(line)")
+    }
+  }
+
   @Test("The article lists every name that exec refuses, and every command that has a near-twin")
   func article() throws {
     let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()

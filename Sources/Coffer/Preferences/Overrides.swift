@@ -37,7 +37,9 @@ struct Overrides: Sendable {
 
   /// The values of all layers that have the key.
   func all(_ key: String, _ managedName: @autoclosure () -> String) -> [Override] {
-    let locked = managed?.entry(managedName(), in: \.locked).flatMap { Self.managed($0, Preferences.Origin.lockedByAdministrator) }
+    let locked = managed?.entry(managedName(), in: \.locked).flatMap {
+      Self.managed($0, Preferences.Origin.lockedByAdministrator)
+    }
     if layers.isEmpty { return locked.map { [$0] } ?? [] }
     return [locked].compactMap(\.self) + layers.compactMap { $0.override(forKey: key) }
   }
@@ -129,7 +131,9 @@ extension Preferences.Layer {
       }
     case .variables(let values, let prefix):
       let name = VariableName.of(key, prefix: prefix)
-      return values[name].map { Overrides.Override(entry: $0, origin: origin, place: "the environment variable \(name)") }
+      return values[name].map {
+        Overrides.Override(entry: $0, origin: origin, place: "the environment variable \(name)")
+      }
     }
   }
 }

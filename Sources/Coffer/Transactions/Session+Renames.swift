@@ -158,7 +158,7 @@ extension Session {
       return new
     } catch let error as CofferError {
       switch error {
-      case .locked: throw Refusal.waits
+      case .vaultLocked: throw Refusal.waits
       case .notDecodable, .notEncodable, .invalidValue: throw Refusal.refused
       default: throw error
       }

@@ -13,12 +13,12 @@ import Coffer
 struct ExecCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "exec",
-    abstract: "Run a program with settings in its environment.",
+    abstract: "Run a program with settings as its environment variables.",
     discussion: """
-      The keys of the collections, or of the default one, become variables: upper case, with _ for every character other \
+      The keys of the collections, or of the default one, become environment variables: upper case, with _ for every character other \
       than ASCII letters and digits, and before a leading digit. Two keys that become the same name are an error. They \
       replace existing variables of the same name. Data is passed as base64, other values as `prefs get` prints them, \
-      including secrets, which reach only the environment of CMD. Defaults of declared settings, and values that an \
+      including secrets, which reach only the variables of CMD. Defaults of declared settings, and values that an \
       administrator has set or locked, are passed as `prefs get` prints them.
 
       Names that load code are refused, unless --allow lists them: PATH, IFS, ENV, LD_*, DYLD_*, BASH_ENV, BASH_FUNC_*, \
@@ -70,7 +70,7 @@ struct ExecCommand: ParsableCommand {
       """, valueName: "names"))
   var allow: [String] = []
 
-  @Flag(help: "Do not pass on the environment of prefs.")
+  @Flag(help: "Do not pass on the variables of prefs.")
   var pristine = false
 
   @Flag(help: "Restart the program when its settings change.")

@@ -46,7 +46,7 @@ struct ProgramStart {
     return child
   }
 
-  /// - Parameter run: Executes a path with arguments and an environment, and returns the error code.
+  /// - Parameter run: Executes a path with arguments and variables, and returns the error code.
   private func attempt(
     _ run: (String, [UnsafeMutablePointer<CChar>?], [UnsafeMutablePointer<CChar>?]) -> Int32
   ) -> Failure {

@@ -6,7 +6,7 @@
   @preconcurrency import Glibc
 #endif
 
-/// Starts programs, with this process's environment.
+/// Starts programs, with this process's environment variables.
 package enum ChildProcess {
   #if canImport(Darwin)
     package typealias Actions = posix_spawn_file_actions_t?

@@ -57,7 +57,7 @@ export class Changes {
     try {
       answer = await call("change", request);
     } catch (error) {
-      if (error.kind === "locked" && await this.hooks.unlock()) return this.save(changes);
+      if (error.kind === "vaultLocked" && await this.hooks.unlock()) return this.save(changes);
       this.fail(error, changes);
       return false;
     }
@@ -126,7 +126,7 @@ export class Changes {
       this.hooks.saved(answer.settings);
       message("Undone.", { button: "Redo", action: () => this.undo(answer.undo) });
     } catch (error) {
-      if (error.kind === "locked" && await this.hooks.unlock()) return this.undo(number);
+      if (error.kind === "vaultLocked" && await this.hooks.unlock()) return this.undo(number);
       const isConflict = error.kind === "conflict";
       message(isConflict ? "It cannot be undone: it has changed since." : visible(error.message), { isError: true });
       if (!isConflict && error.kind !== "notFound") return;

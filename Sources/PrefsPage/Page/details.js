@@ -249,8 +249,8 @@ export class Details {
       try {
         answer = await call("reveal", { collection: setting.collection, key: setting.key });
       } catch (error) {
-        if (error.kind === "locked" && await this.hooks.unlock()) button.click();
-        else if (error.kind !== "locked") message(visible(error.message), { isError: true });
+        if (error.kind === "vaultLocked" && await this.hooks.unlock()) button.click();
+        else if (error.kind !== "vaultLocked") message(visible(error.message), { isError: true });
         return;
       }
       shown.textContent = visible(answer.text);
@@ -287,7 +287,7 @@ export class Details {
         const answer = await call("history", { collection: setting.collection, key: setting.key });
         fill(box, this.versions(answer));
       } catch (error) {
-        if (error.kind === "locked" && await this.hooks.unlock()) { details.open = false; details.open = true; return; }
+        if (error.kind === "vaultLocked" && await this.hooks.unlock()) { details.open = false; details.open = true; return; }
         box.replaceChildren(element("p", {}, visible(error.message)));
       }
     } }, element("summary", {}, "History"), box);

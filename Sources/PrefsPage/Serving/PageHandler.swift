@@ -151,7 +151,7 @@ struct PageHandler: HTTPHandler {
     case CofferError.vaultLocked(let collection):
       return json(
         .locked,
-        self.error("locked", "The vault is locked.", [("collection", collection.map(JSONText.quoted) ?? "null")]))
+        self.error("vaultLocked", "The vault is locked.", [("collection", collection.map(JSONText.quoted) ?? "null")]))
     case let failure as Failure:
       return json(.unprocessableContent, self.error("\(failure.status)", failure.message))
     case CofferError.invalidValue(let collection, let key, let reason):

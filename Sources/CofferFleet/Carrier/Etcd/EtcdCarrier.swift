@@ -11,8 +11,8 @@ import CofferCrypto
 /// against, by default the system's; `cert` and `key` are those of this client, in PEM. The gateway refuses a client
 /// certificate with a common name.
 ///
-/// A user's password is passed separately, kept in locked memory that is wiped, and sent only to get a token. The
-/// environment is not used, for proxies or anything else.
+/// A user's password is passed separately, kept in locked memory that is wiped, and sent only to get a token.
+/// Environment variables are not used, for proxies or anything else.
 ///
 /// etcd streams changes. If the stream breaks, it continues at the next member where it was; if etcd no longer has the
 /// changes in between, or was restored from a snapshot, it ends with ``CarrierEvent/readAll``. A restored etcd that has

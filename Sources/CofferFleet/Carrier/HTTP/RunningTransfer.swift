@@ -34,7 +34,7 @@ final class RunningTransfer {
 
   private func setConnection(_ request: HTTPRequest) {
     set(CURLOPT_URL, request.url)
-    // The environment, ~/.netrc and the server cannot redirect it.
+    // Variables, ~/.netrc and the server cannot redirect it.
     note(coffer_curl_allow_http_only(handle))
     set(CURLOPT_PROXY, "")
     set(CURLOPT_NOPROXY, "*")
