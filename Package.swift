@@ -76,7 +76,7 @@ let package = Package(
     .target(name: "CofferMaintenance", dependencies: ["Coffer", "CofferStorage"], swiftSettings: strict),
     // The names of other stores, for who comes from there.
     .target(name: "CofferCompat", dependencies: ["Coffer"], swiftSettings: strict),
-    // Of its own, so that nobody else loads Observation.
+    // Of its own: `Setting` is a name that programs have, too.
     .target(name: "CofferObservation", dependencies: ["Coffer"], swiftSettings: strict),
     .target(
       name: "CofferMetrics",

@@ -1,6 +1,5 @@
 import Coffer
 import Observation
-import Synchronization
 
 /// An observable setting, for SwiftUI views and `withObservationTracking`.
 ///
@@ -30,7 +29,7 @@ import Synchronization
 /// model.theme = .dark
 /// ```
 ///
-/// Do not use ``/Coffer/Preference`` there: it compiles, and no change of it is reported.
+/// `@ObservationIgnored` ``/Coffer/Preference`` does the same there, with the settings that are the standard ones at each use.
 ///
 /// Changes by any process are reported, once for each tracking,
 /// if they are effective: not those that a forced value hides. In SwiftUI, views that read `model.theme.value` are redrawn,
@@ -43,9 +42,7 @@ import Synchronization
   public let key: Key<Object>
   /// The settings that it reads and sets.
   public let preferences: Preferences
-  private let registrar = ObservationRegistrar()
-  /// Keeps changes coming, from the first read on.
-  private let registration = Mutex<(any Sendable)?>(nil)
+  private let tracking = SettingTracking()
 
   /// Creates a setting for a key.
   ///
@@ -70,14 +67,12 @@ import Synchronization
   /// Errors are reported, and bad values are replaced by the last good one, as in ``/Coffer/Preferences/subscript(_:)``.
   public var value: Object {
     get {
-      follow()
-      registrar.access(self, keyPath: \.value)
+      tracking.noteRead(of: key, in: preferences)
       return preferences[key]
     }
     set { preferences[key] = newValue }
     _modify {
-      follow()
-      registrar.access(self, keyPath: \.value)
+      tracking.noteRead(of: key, in: preferences)
       yield &preferences[key]
     }
   }
@@ -87,20 +82,5 @@ import Synchronization
   /// - Throws: As `Preferences.reset(_:)`.
   public func reset() throws {
     try preferences.reset(key)
-  }
-
-  /// Called before the value is read, so that a change in between is reported.
-  private func follow() {
-    registration.withLock { registration in
-      guard registration == nil else { return }
-      registration = preferences.onChange(of: key) { [weak self] in
-        // There, tracking of what was read has begun: the actor does one thing after another.
-        Task { @MainActor [weak self] in self?.tell() }
-      }
-    }
-  }
-
-  @MainActor private func tell() {
-    registrar.withMutation(of: self, keyPath: \.value) {}
   }
 }

@@ -1,3 +1,5 @@
+import Observation
+
 #if canImport(SwiftUI)
   import SwiftUI
 #endif
@@ -15,8 +17,8 @@
 /// for await theme in editor.$theme.values { window.apply(theme) }
 /// ```
 ///
-/// In an `@Observable` model use `Setting` of the module CofferObservation instead, as a constant or as
-/// `@ObservationIgnored @Setting(.theme) var theme`: changes of an `@ObservationIgnored @Preference` are not reported.
+/// In an `@Observable` model it is `@ObservationIgnored @Preference(.theme) var theme`: the property observes itself, like `Setting`
+/// of the module CofferObservation. Without `@ObservationIgnored` it does not compile.
 ///
 /// It reads and sets the typed key in ``Preferences/standard``, looked up at each use, or in the `Preferences` it is given.
 /// A SwiftUI view with such a property is redrawn when any process changes the setting; pass `$theme.binding` to its
@@ -26,6 +28,8 @@ public struct Preference<Object: Codable & Sendable>: Sendable {
   /// The key of the setting.
   public let key: Key<Object>
   private let given: Preferences?
+  /// Of a property of an `@Observable` class.
+  private let tracking = SettingTracking()
   #if canImport(SwiftUI)
     /// Redraws the view that has this property; does nothing outside of views.
     @State var redraws = Redraws()
@@ -57,6 +61,22 @@ public struct Preference<Object: Codable & Sendable>: Sendable {
       #endif
       yield &preferences[key]
     }
+  }
+
+  /// The value of the setting, for the compiler, where the property is one of a class: in an `@Observable` class, code that has read
+  /// it is notified of changes.
+  public static subscript<Owner: AnyObject>(
+    _enclosingInstance owner: Owner, wrapped _: KeyPath<Owner, Object>, storage storage: KeyPath<Owner, Preference>
+  ) -> Object {
+    get { owner[keyPath: storage].noteRead(in: owner).wrappedValue }
+    set { owner[keyPath: storage].wrappedValue = newValue }
+    _modify { yield &owner[keyPath: storage].noteRead(in: owner).wrappedValue }
+  }
+
+  private func noteRead(in owner: AnyObject) -> Preference {
+    // Other classes need no changes, which would cost each store a watcher.
+    if owner is any Observable { tracking.noteRead(of: key, in: preferences) }
+    return self
   }
 
   /// The property itself, which gives access to the setting's changes and can reset it.

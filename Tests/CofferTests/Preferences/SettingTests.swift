@@ -34,6 +34,25 @@ extension Keys {
   }
 }
 
+/// The same with properties that take part in no other module.
+@Observable @MainActor private class PreferenceModel {
+  @ObservationIgnored @Preference final var size: Int
+  @ObservationIgnored @Preference(.name) final var name
+
+  init(_ preferences: Preferences) {
+    _size = Preference(.size, in: preferences)
+  }
+}
+
+/// One that nothing observes.
+@MainActor private final class Service {
+  @Preference var size: Int
+
+  init(_ preferences: Preferences) {
+    _size = Preference(.size, in: preferences)
+  }
+}
+
 /// A tracked value, and the number of its notifications.
 private final class Tracking: Sendable {
   private let (changes, continuation) = AsyncStream<Void>.makeStream()
@@ -239,5 +258,46 @@ private struct Weak {
     #expect(model.size == 20)
     try model.$size.reset()
     #expect(model.size == 12)
+  }
+
+  @Test("are not needed for a model's property @Preference, which observes itself")
+  func preference() async throws {
+    let model = PreferenceModel(preferences)
+    let tracking = Tracking { model.size }
+    model.size += 1
+    await tracking.told()
+    #expect(preferences[.size] == 13)
+    let again = Tracking { model.size }
+    preferences[.size] = 20
+    await again.told()
+    #expect(model.size == 20)
+    try model.$size.reset()
+    #expect(model.size == 12)
+    // A change in place is refused, as with a subscript, while the stored value cannot be read.
+    try preferences.set("wide", forKey: "size")
+    model.size += 1
+    #expect(preferences.string(forKey: "size") == "wide")
+  }
+
+  @Test("are not needed for a property @Preference of the standard settings, whichever these are")
+  func standard() async throws {
+    let other = try Preferences.inMemory()
+    let model = PreferenceModel(preferences)
+    for preferences in [preferences, other, preferences] {
+      await Preferences.withStandard(preferences) {
+        let tracking = Tracking { model.name }
+        preferences[.name] += "x"
+        await tracking.told()
+        #expect(model.name == preferences[.name])
+      }
+    }
+  }
+
+  @Test("observe nothing for the properties of other classes")
+  func service() async throws {
+    let service = Service(preferences)
+    service.size += 1
+    #expect(service.size == 13)
+    #expect(!preferences.proxy.state.listeners.areThere)
   }
 }
