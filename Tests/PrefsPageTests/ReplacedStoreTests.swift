@@ -44,7 +44,7 @@ private final class ListedSettings: Sendable {
     func keys() -> [String] { list.index.withLock { $0.settings.map(\.key) } }
     #expect(keys().count == 6)
 
-    try Database.restore(at: path, from: backup, key: key, force: true)
+    try await Database.restore(at: path, from: backup, key: key, force: true)
     #expect(await iterator.next()?.scope == .everything)
     #expect(keys() == ["first"])
     try set("second")

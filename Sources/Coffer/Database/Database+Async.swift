@@ -17,7 +17,7 @@ func withoutBlocking<Result: Sendable>(
   }
 }
 
-// Deriving a key from a passphrase takes a second, and closing, sealing and rotating wait for the disk.
+// Deriving a key from a passphrase takes a second, and changes of keys, closing, sealing and restoring wait for the disk.
 
 extension Database {
   // MARK: Opening without blocking
@@ -51,6 +51,16 @@ extension Database {
     try await withoutBlocking { try openOrCreate(at: path, key: key, options: options) }
   }
 
+  /// Replaces a store by a copy of a backup, as the synchronous form does, without blocking a thread that runs tasks.
+  ///
+  /// - Throws: As the synchronous form.
+  @discardableResult
+  public static func restore(
+    at path: String, from backup: String, key: KeySource, force: Bool = false, options: Options = Options()
+  ) async throws -> String? {
+    try await withoutBlocking { try restore(at: path, from: backup, key: key, force: force, options: options) }
+  }
+
   // MARK: Closing without blocking
 
   /// Closes the database, as the synchronous form does, without blocking a thread that runs tasks.
@@ -63,6 +73,47 @@ extension Database {
   }
 
   // MARK: Keys, without blocking
+
+  /// Adds a slot, as the synchronous form does, without blocking a thread that runs tasks.
+  ///
+  /// - Throws: As the synchronous form.
+  @discardableResult
+  public func addSlot(
+    _ key: KeySource, label: String = "", stretching: PasswordHash = .standard
+  ) async throws -> SlotInfo {
+    try await withoutBlocking { try self.addSlot(key, label: label, stretching: stretching) }
+  }
+
+  /// Adds a recovery key, as the synchronous form does, without blocking a thread that runs tasks.
+  ///
+  /// - Throws: As the synchronous form.
+  public func addRecoveryKey(label: String = "") async throws -> RecoveryKey {
+    try await withoutBlocking { try self.addRecoveryKey(label: label) }
+  }
+
+  /// Replaces a slot's secret, as the synchronous form does, without blocking a thread that runs tasks.
+  ///
+  /// - Throws: As the synchronous form.
+  @discardableResult
+  public func changeSlot(
+    _ id: Int, to key: KeySource, label: String? = nil, stretching: PasswordHash = .standard
+  ) async throws -> SlotInfo {
+    try await withoutBlocking { try self.changeSlot(id, to: key, label: label, stretching: stretching) }
+  }
+
+  /// Changes a slot's label, as the synchronous form does, without blocking a thread that runs tasks.
+  ///
+  /// - Throws: As the synchronous form.
+  public func setLabel(_ label: String, forSlot id: Int) async throws {
+    try await withoutBlocking { try self.setLabel(label, forSlot: id) }
+  }
+
+  /// Removes a slot, as the synchronous form does, without blocking a thread that runs tasks.
+  ///
+  /// - Throws: As the synchronous form.
+  public func removeSlot(_ id: Int) async throws {
+    try await withoutBlocking { try self.removeSlot(id) }
+  }
 
   /// Re-encrypts the store, as the synchronous form does, without blocking a thread that runs tasks.
   ///
@@ -117,6 +168,47 @@ extension Vault {
   /// - Throws: As the synchronous form.
   public func unlock(_ key: KeySource) async throws {
     try await withoutBlocking { try self.unlock(key) }
+  }
+
+  /// Adds a slot, as the synchronous form does, without blocking a thread that runs tasks.
+  ///
+  /// - Throws: As the synchronous form.
+  @discardableResult
+  public func addSlot(
+    _ key: KeySource, label: String = "", stretching: PasswordHash = .standard
+  ) async throws -> SlotInfo {
+    try await withoutBlocking { try self.addSlot(key, label: label, stretching: stretching) }
+  }
+
+  /// Adds a slot for a recovery key, as the synchronous form does, without blocking a thread that runs tasks.
+  ///
+  /// - Throws: As the synchronous form.
+  public func addRecoveryKey(label: String = "") async throws -> RecoveryKey {
+    try await withoutBlocking { try self.addRecoveryKey(label: label) }
+  }
+
+  /// Replaces a slot's secret, as the synchronous form does, without blocking a thread that runs tasks.
+  ///
+  /// - Throws: As the synchronous form.
+  @discardableResult
+  public func changeSlot(
+    _ id: Int, to key: KeySource, label: String? = nil, stretching: PasswordHash = .standard
+  ) async throws -> SlotInfo {
+    try await withoutBlocking { try self.changeSlot(id, to: key, label: label, stretching: stretching) }
+  }
+
+  /// Changes a slot's label, as the synchronous form does, without blocking a thread that runs tasks.
+  ///
+  /// - Throws: As the synchronous form.
+  public func setLabel(_ label: String, forSlot id: Int) async throws {
+    try await withoutBlocking { try self.setLabel(label, forSlot: id) }
+  }
+
+  /// Removes a slot, as the synchronous form does, without blocking a thread that runs tasks.
+  ///
+  /// - Throws: As the synchronous form.
+  public func removeSlot(_ id: Int) async throws {
+    try await withoutBlocking { try self.removeSlot(id) }
   }
 
   /// Gives the vault a new key, as the synchronous form does, without blocking a thread that runs tasks.

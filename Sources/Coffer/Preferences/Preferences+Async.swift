@@ -26,6 +26,13 @@ extension Preferences {
     }
   }
 
+  /// Declares the settings of this program, as the synchronous form does, without blocking a thread that runs tasks.
+  ///
+  /// - Throws: As the synchronous form; `CancellationError` when the task was cancelled before the call.
+  public func declare(_ settings: Settings, strict: Bool = false) async throws {
+    try await withoutBlocking { try self.declare(settings, strict: strict) }
+  }
+
   /// Flushes and closes the proxy, as the synchronous form does, without blocking a thread that runs tasks; a cancelled task
   /// does so, too.
   ///

@@ -380,7 +380,7 @@ struct DeclarationTests {
     try a.declare(Declaration("workers", in: "web", type: .string), by: "other")
     try await settle(a, b)
     let preferences = try Preferences(database: b.database, collection: "shop")
-    try preferences.declare(Settings { workers }, strict: true)
+    try await preferences.declare(Settings { workers }, strict: true)
     try b.set(8, "workers")
     #expect(preferences[workers] == 8)
     // It was declared later, and is now declared so for all; it is listed where a program disagrees.

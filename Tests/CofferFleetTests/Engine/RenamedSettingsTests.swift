@@ -24,11 +24,11 @@ struct RenamedSettingsTests {
       width
       delay
     }
-    try old.declare(versionOne)
+    try await old.declare(versionOne)
     // Version 1 ran here before.
-    try Preferences(database: b.database, collection: "web").declare(versionOne)
+    try await Preferences(database: b.database, collection: "web").declare(versionOne)
     let new = try Preferences(database: b.database, collection: "web")
-    try new.declare(
+    try await new.declare(
       Settings(version: "2") {
         windowWidth
         milliseconds

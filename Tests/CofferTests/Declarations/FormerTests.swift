@@ -174,7 +174,7 @@ import Testing
     try await first.set(3000, for: width, durability: .committed)
     let fourth = try Preferences(database: store.open(), collection: "shop")
     var errors = fourth.errors.makeAsyncIterator()
-    try fourth.declare(new)
+    try await fourth.declare(new)
     #expect(await errors.next()?.problem?.key == "width")
     #expect(fourth[renamed] == 800 && fourth.integer(forKey: "width") == 3000)
     #expect(throws: CofferError.self) { try fourth.declare(new, strict: true) }

@@ -11,7 +11,7 @@ import Testing
     let (keyFile, otherFile, backup) = (store.path + "-key", store.path + "-other", store.path + "-backup")
     for file in [keyFile, otherFile] { try KeyFile.create(at: file) }
     let first = try store.open()
-    try first.addSlot(.keyFile(keyFile), label: "file")
+    try await first.addSlot(.keyFile(keyFile), label: "file")
     try await first.backup(to: backup, key: .keyFile(otherFile))
     try await first.close()
 

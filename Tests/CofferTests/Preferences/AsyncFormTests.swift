@@ -197,6 +197,7 @@ private final class Count: Sendable {
     try await database.vault.unlock(.passphrase(SecretBytes(copying: "secret")))
     try await database.vault.rotate(newKeyFor: [.passphrase(SecretBytes(copying: "secret"))])
     try await database.unseal(collection: "tokens")
+    try await preferences.declare(Settings { Keys.limited })
     try await database.rotate()
     try await database.rotate(newRootKeyFor: [key])
     #expect(try preferences.proxy.object(forKey: "t", inCollection: "tokens") == "t")
@@ -204,5 +205,34 @@ private final class Count: Sendable {
     try await database.close()
     let again = try await Database.openOrCreate(at: path, key: key)
     #expect(try await again.makeConnection().read { try $0.object(forKey: "t", inCollection: "tokens") } == "t")
+    #expect(
+      try await again.makeConnection().read { try $0.declaration(forKey: "limited", inCollection: "other") } != nil)
+    try await again.backup(to: "\(path)-backup", key: key)
+    try await again.close()
+    #expect(try await Database.restore(at: path, from: "\(path)-backup", key: key, force: true) != nil)
+  }
+
+  @Test("change the slots of a store and of its vault")
+  func slots() async throws {
+    let store = try TemporaryStore()
+    let key = store.key
+    let database = try await Database.create(at: store.path, key: key)
+    let vault = database.vault
+    let stretching = PasswordHash.scrypt(log2N: 14, r: 8, p: 1)
+    let passphrases = (0..<2).map { KeySource.passphrase(SecretBytes(copying: "secret \($0)")) }
+    try await vault.create(key: key)
+    #expect(try await database.addSlot(passphrases[0], label: "a", stretching: stretching).id == 1)
+    #expect(try await vault.addSlot(passphrases[0], label: "a", stretching: stretching).id == 1)
+    try await database.changeSlot(1, to: passphrases[1], stretching: stretching)
+    try await vault.changeSlot(1, to: passphrases[1], stretching: stretching)
+    try await database.setLabel("b", forSlot: 1)
+    try await vault.setLabel("b", forSlot: 1)
+    for recoveryKey in [try await database.addRecoveryKey(), try await vault.addRecoveryKey()] {
+      #expect(recoveryKey.text.count > 0)
+    }
+    try await database.removeSlot(2)
+    try await vault.removeSlot(2)
+    await #expect(throws: CofferError.slotNotFound(id: 2)) { try await database.removeSlot(2) }
+    #expect(try database.slots().map(\.label) == ["", "b"] && vault.slots().map(\.label) == ["", "b"])
   }
 }
