@@ -30,7 +30,7 @@ extension Vault {
   /// Adds a slot for a recovery key: a random key to write down, in case the others are lost.
   ///
   /// - Returns: The key, which is stored nowhere else.
-  /// - Throws: As ``addSlot(_:label:stretching:)``.
+  /// - Throws: As `addSlot(_:label:stretching:)`.
   public func addRecoveryKey(label: String = "") throws -> RecoveryKey {
     let key = try CofferError.translating { try RecoveryKey() }
     try addSlot(.recoveryKey(key.text), label: label)
@@ -41,7 +41,7 @@ extension Vault {
   ///
   /// - Parameter label: The new label; nil keeps the current one.
   /// - Returns: The changed slot.
-  /// - Throws: `CofferError.slotNotFound`; as ``addSlot(_:label:stretching:)``.
+  /// - Throws: `CofferError.slotNotFound`; as `addSlot(_:label:stretching:)`.
   @discardableResult
   public func changeSlot(
     _ id: Int, to key: KeySource, label: String? = nil, stretching: PasswordHash = .standard
@@ -56,7 +56,7 @@ extension Vault {
 
   /// Changes a slot's label.
   ///
-  /// - Throws: `CofferError.slotNotFound`; as ``addSlot(_:label:stretching:)``.
+  /// - Throws: `CofferError.slotNotFound`; as `addSlot(_:label:stretching:)`.
   public func setLabel(_ label: String, forSlot id: Int) throws {
     let slot = try number(id)
     try change({ try $0.setLabel(label, ofSlot: slot, key: $1) }) { .vaultSlotLabelled(slot) }
@@ -67,7 +67,7 @@ extension Vault {
   /// Its owner may have kept a copy of the store, or the vault's key; to replace that key, use
   /// `rotate(newKeyFor:droppingSlots:progress:)`.
   ///
-  /// - Throws: `CofferError.slotNotFound`, `.lastSlot`; as ``addSlot(_:label:stretching:)``.
+  /// - Throws: `CofferError.slotNotFound`, `.lastSlot`; as `addSlot(_:label:stretching:)`.
   public func removeSlot(_ id: Int) throws {
     let slot = try number(id)
     try change({ try $0.removeSlot(slot, key: $1) }) { .vaultSlotRemoved(slot) }

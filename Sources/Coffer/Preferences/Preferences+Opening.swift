@@ -20,11 +20,11 @@ extension Preferences {
   ///   - key: The key that opens it; nil for the application's key file.
   ///   - layers: The layers that override stored settings; by default the arguments of the program, as with UserDefaults.
   ///   - environment: The environment to read and write settings in; it has to exist, see <doc:DeclaringSettings>.
-  ///   - settings: The settings of the application to declare; see ``declare(_:strict:)``.
+  ///   - settings: The settings of the application to declare; see `declare(_:strict:)`.
   ///   - mode: What to do if there is no store; nil for what `options` says.
   ///   - strict: Whether to throw if a value does not match its declaration.
   /// - Throws: The errors of `Database.openOrCreate(at:key:options:)`: a store that is damaged, locked, or has another key
-  ///   is an error, and is left as it is. The errors of ``declare(_:strict:)``. `CofferError.environmentNotFound`;
+  ///   is an error, and is left as it is. The errors of `declare(_:strict:)`. `CofferError.environmentNotFound`;
   ///   `.unsupported` when no home folder is known, or the identifier is not a valid file name.
   public static func open(
     application identifier: String, at path: String? = nil, key: KeySource? = nil, layers: [Layer] = [.arguments()],

@@ -164,7 +164,7 @@ extension ReadWriteTransaction {
 
   /// Declares an application's settings, replacing all of its earlier declarations.
   ///
-  /// Programs use ``Preferences/declare(_:strict:)``; this is for tools, and for programs in other languages.
+  /// Programs use `Preferences.declare(_:strict:)`; this is for tools, and for programs in other languages.
   ///
   /// - Parameter application: The collection of the application's own settings.
   /// - Throws: `CofferError.conflictingDeclarations` when another application declares a setting differently,

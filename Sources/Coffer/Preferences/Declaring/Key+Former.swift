@@ -8,7 +8,7 @@ extension Key {
   /// }
   /// ```
   ///
-  /// Stored values are taken over when the settings are declared (``Preferences/declare(_:strict:)``), in one transaction.
+  /// Stored values are taken over when the settings are declared (`Preferences.declare(_:strict:)`), in one transaction.
   /// While an older version that declares the former name may still run, both names are kept, and each follows the other;
   /// see <doc:ChangingSettings>. Otherwise the old value goes into the history, even if the collection keeps none. A value that
   /// cannot be converted is reported and stays where it is; so does one whose setting already has a value.
