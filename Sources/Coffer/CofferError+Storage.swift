@@ -20,11 +20,6 @@ extension CofferError {
     }
   }
 
-  /// Whether a store that can only be read as an image was changed during a transaction; another one reads the new state.
-  package var isOfChangedImage: Bool {
-    if case .inputOutput(_, StorageError.changedImage) = self { true } else { false }
-  }
-
   package init(_ error: StorageError) {
     self =
       switch error {
@@ -42,6 +37,7 @@ extension CofferError {
       case .belongsToAnother(let path, let user): .belongsToAnotherUser(path: path, user: Int(user))
       case .replaced(let path): .storeReplaced(path: path)
       case .usedUnderAnotherName(let path): .usedUnderAnotherName(path: path)
+      case .imageChanged(let path): .imageChanged(path: path)
       case .inputOutput(let path, let reason): .inputOutput(path: path, reason: reason)
       case .sqlite(let code, let message): .sqlite(code: Int(code), message: message)
       case .usedAfterFork: .usedAfterFork

@@ -97,6 +97,9 @@ public enum CofferError: Error, Equatable, Sendable {
   case permissionDenied(path: String, reason: String)
   /// The open store was replaced by another file, which could not be opened automatically; open it again.
   case storeReplaced(path: String)
+  /// A store that can be read but not locked, as on read-only media, was changed during a transaction; the next one reads the
+  /// new state.
+  case imageChanged(path: String)
   /// The file has two names, and its log is beside the other one: a hard link, or a file that is mounted by itself. Nothing was
   /// changed.
   case usedUnderAnotherName(path: String)
@@ -247,6 +250,8 @@ extension CofferError: CustomStringConvertible {
       "\(done) The rest is not done: \(cause.failure) \(next)"
     case .permissionDenied(let path, let reason):
       "\(path) cannot be used: \(reason)."
+    case .imageChanged(let path):
+      "\(path) was changed while it was read, and cannot be locked here. Read it again."
     case .usedUnderAnotherName(let path):
       "\(path) is in use under another name: it is a hard link, or a file that is mounted by itself, as into a container, and "
         + "its log is beside the other name. Open it there, and mount its folder instead of the file. If that log is lost, copy "

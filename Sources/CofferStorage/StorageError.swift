@@ -15,6 +15,8 @@ package enum StorageError: Error, Equatable, Sendable {
   case belongsToAnother(path: String, user: UInt32)
   /// An open store was replaced by another file.
   case replaced(path: String)
+  /// A store that can only be read as an image was changed during a transaction; another one reads the new state.
+  case imageChanged(path: String)
   /// The log of the store belongs to another name of its file.
   case usedUnderAnotherName(path: String)
   case inputOutput(path: String, reason: String)
@@ -37,7 +39,4 @@ package enum StorageError: Error, Equatable, Sendable {
   case unreadable(path: String, reason: String)
   /// Another program's file does not open with its passphrase.
   case wrongKeyForSource(path: String)
-
-  /// The reason of an `inputOutput` error; another transaction reads the new state.
-  package static let changedImage = "it was changed while it was open as an immutable image; open it again"
 }

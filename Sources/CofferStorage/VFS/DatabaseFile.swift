@@ -127,11 +127,7 @@ final class DatabaseFile {
   func failIfChanged() -> Int32? {
     guard let unlockedVersion, FileVersion(ofFileAt: context.store.path) != unlockedVersion else { return nil }
     // Busy, because the next transaction starts with the new state; an image has to be opened again.
-    context.fail(
-      readOnlyAccess?.image == nil
-        ? .busy
-        : .inputOutput(
-          path: context.store.path, reason: StorageError.changedImage))
+    context.fail(readOnlyAccess?.image == nil ? .busy : .imageChanged(path: context.store.path))
     return COFFER_IOERR_READ
   }
 

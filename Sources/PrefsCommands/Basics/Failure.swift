@@ -64,7 +64,7 @@ extension CofferError {
     case .collectionNotAllowed: .refused
     case .lockedByAdministrator: .managed
     case .belongsToAnotherUser: .otherUser
-    case .diskFull, .permissionDenied, .readOnly, .inputOutput: .inputOutput
+    case .diskFull, .permissionDenied, .readOnly, .inputOutput, .imageChanged: .inputOutput
     default: .other
     }
   }

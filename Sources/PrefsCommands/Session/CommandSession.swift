@@ -101,7 +101,7 @@ package struct CommandSession {
   /// Runs `body`, and again if a store that can only be read as an image was changed meanwhile.
   static func whileImageChanges<R>(_ body: () throws -> R) throws -> R {
     for _ in 1..<attemptCount {
-      do { return try body() } catch let error as CofferError where error.isOfChangedImage {}
+      do { return try body() } catch CofferError.imageChanged {}
     }
     return try body()
   }
