@@ -34,14 +34,19 @@ package enum StoreCopies {
 }
 
 extension FilePath {
-  /// The paths that are `prefix` and a number, in the order of the numbers.
+  /// The paths that are `prefix` and a number from 1, as Coffer writes numbers, in the order of the numbers.
   static func numbered(_ prefix: String) -> [String] {
     let name = lastComponent(of: prefix)
     let found = (try? FolderNames.read(folder(above: prefix))) ?? []
     let numbers = found.compactMap { bytes in
-      bytes.starts(with: name.utf8) ? Int(String(decoding: bytes.dropFirst(name.utf8.count), as: UTF8.self)) : nil
+      bytes.starts(with: name.utf8) ? number(String(decoding: bytes.dropFirst(name.utf8.count), as: UTF8.self)) : nil
     }
     return numbers.filter { $0 > 0 }.sorted().map { "\(prefix)\($0)" }
+  }
+
+  /// The number that is written as `text`; nil for other spellings, such as `+1` and `007`, which are names of other files.
+  package static func number(_ text: String) -> Int? {
+    Int(text).flatMap { String($0) == text ? $0 : nil }
   }
 
   /// The temporary files in the folder of `path` whose final names `isWanted` accepts, in order.

@@ -24,4 +24,14 @@ import Testing
     #expect(FilePath.folder(above: "/a/\(name)") == "/a" && FilePath.lastComponent(of: "/a/\(name)") == name)
     #expect(FilePath.walk("/a/b") { $0 != "/a" } == "/a")
   }
+
+  @Test("with a number is one as Coffer writes numbers, and no other spelling of it")
+  func numbered() throws {
+    let folder = try ScratchFolder()
+    for name in ["10", "2", "1", "+3", "007", "-4", "0", "00", "5 ", " 6", "8a", "\u{0661}", "9223372036854775808", ""]
+    {
+      try Data().write(to: URL(fileURLWithPath: folder.file("s-replaced-\(name)")))
+    }
+    #expect(FilePath.numbered(folder.file("s-replaced-")) == ["1", "2", "10"].map { folder.file("s-replaced-\($0)") })
+  }
 }

@@ -72,7 +72,11 @@ enum OutputFile {
     case "/dev/stderr": return 2
     default:
       let folder = ["/dev/fd/", "/proc/self/fd/"].first { path.hasPrefix($0) }
-      return folder.flatMap { Int32(path.dropFirst($0.count)) }
+      return folder.flatMap { folder in
+        let name = String(path.dropFirst(folder.count))
+        // `+1` and `007` name no descriptor.
+        return Int32(name).flatMap { String($0) == name ? $0 : nil }
+      }
     }
   }
 

@@ -207,8 +207,10 @@ struct XMLPropertyListReader {
     case "apos": return "'"
     default:
       let number =
-        name.hasPrefix("#x")
-        ? UInt32(name.dropFirst(2), radix: 16) : name.hasPrefix("#") ? UInt32(name.dropFirst()) : nil
+        name.utf8.contains(UInt8(ascii: "+"))
+        ? nil
+        : name.hasPrefix("#x")
+          ? UInt32(name.dropFirst(2), radix: 16) : name.hasPrefix("#") ? UInt32(name.dropFirst()) : nil
       guard let scalar = number.flatMap(Unicode.Scalar.init) else { throw problem("a character reference is unknown") }
       return scalar
     }

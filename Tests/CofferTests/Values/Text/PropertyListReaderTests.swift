@@ -85,6 +85,8 @@ import Testing
     "refuses XML that is not a property list",
     arguments: [
       "", "<string>", "<string></integer>", "<string>&nbsp;</string>", "<string>&#xD800;</string>",
+      "<string>&#+65;</string>",
+      "<string>&#x+41;</string>",
       "<string>&amp</string>",
       "<integer/>", "<integer>1.5</integer>", "<integer>18446744073709551616</integer>", "<integer>0x</integer>",
       "<integer>- 1</integer>", "<real>abc</real>", "<real/>", "<date>yesterday</date>", "<date/>", "<data>!!!</data>",
