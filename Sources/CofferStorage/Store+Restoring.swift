@@ -83,8 +83,7 @@ extension Store {
       do {
         try check()
         // Writes its page even though the value stays the same.
-        let version = try connection.statement("PRAGMA user_version").first { $0.integer(0) } ?? 0
-        try connection.execute("PRAGMA user_version=\(version)")
+        try connection.setTableVersion(connection.tableVersion())
         let aside = try Self.whileWithoutCheckpoints(database, busyTimeout) {
           let aside = try keepAside { try $0.append(contentsOf: store) }
           try replace(replacing)

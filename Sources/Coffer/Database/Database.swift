@@ -256,8 +256,7 @@ public final class Database: Sendable {
     let connection = try SQLiteConnection.open(store, busyTimeout: options.busyTimeout) { connection in
       // Otherwise each read would take its own snapshot and locks.
       try connection.beginRead()
-      let version = try Schema.check(connection)
-      if version.hasDeclarations { core.hasDeclarations.store(true, ordering: .relaxed) }
+      try Schema.check(connection)
       if try !Metadata(connection: connection).check(against: store) {
         core.hasUnrecordedEnvelope.store(true, ordering: .relaxed)
       }

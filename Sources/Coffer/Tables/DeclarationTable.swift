@@ -6,17 +6,12 @@ import CofferStorage
 /// can open it.
 package struct DeclarationTable {
   let connection: SQLiteConnection
-  /// Whether the tables existed before this transaction; they are never removed.
-  let isKnown: Bool
 
-  package init(connection: SQLiteConnection, isKnown: Bool = false) {
+  package init(connection: SQLiteConnection) {
     self.connection = connection
-    self.isKnown = isKnown
   }
 
-  private var isThere: Bool {
-    get throws { try isKnown || Schema.version(connection).hasDeclarations }
-  }
+  private var isThere: Bool { get throws { try Schema.version(connection).hasDeclarations } }
 
   // MARK: Reading
 

@@ -147,7 +147,7 @@ package enum Schema {
   package static func create(in connection: SQLiteConnection) throws {
     try connection.beginWrite(.full)
     do {
-      try connection.execute("PRAGMA user_version=\(version.number)")
+      try connection.setTableVersion(version.number)
       for statement in statements { try connection.execute("\(statement)") }
       try ChangeLog(connection: connection).append(ChangeSet(), time: Clock.millisecondsSince1970, writer: 0)
       try connection.commit()
@@ -164,26 +164,26 @@ package enum Schema {
     if !present.hasVersions { for statement in versionStatements { try connection.execute("\(statement)") } }
     guard !present.hasSharedDeclarations else { return }
     let new = present.hasFleets ? versionWithFleets : versionWithDeclarations
-    try connection.execute("PRAGMA user_version=\(new.number)")
+    try connection.setTableVersion(new.number)
   }
 
   /// Creates the tables of fleets, in the current transaction.
   static func addFleets(to connection: SQLiteConnection) throws {
     try addDeclarations(to: connection)
     for statement in fleetStatements { try connection.execute("\(statement)") }
-    try connection.execute("PRAGMA user_version=\(versionWithFleets.number)")
+    try connection.setTableVersion(versionWithFleets.number)
   }
 
   /// Creates the tables of the declarations that fleets share, in the current transaction.
   static func addSharedDeclarations(to connection: SQLiteConnection) throws {
     try addDeclarations(to: connection)
     for statement in sharedDeclarationStatements { try connection.execute("\(statement)") }
-    try connection.execute("PRAGMA user_version=\(versionWithSharedDeclarations.number)")
+    try connection.setTableVersion(versionWithSharedDeclarations.number)
   }
 
   /// The version of the tables.
   static func version(_ connection: SQLiteConnection) throws -> Version {
-    Version(number: try connection.statement("PRAGMA user_version").first { Int($0.integer(0)) } ?? 0)
+    Version(number: try connection.tableVersion())
   }
 
   /// Refuses tables of another version, and anything that Coffer did not create: SQLite would evaluate its expressions.

@@ -18,8 +18,6 @@ package final class DatabaseCore: Sendable {
   let feed: CommitFeed
   /// State that higher layers keep for this database.
   let attachments = Attachments()
-  /// Whether the store had the declaration tables when it was opened.
-  let hasDeclarations = Atomic<Bool>(false)
   /// Whether former names of settings were ever kept while this database was open.
   let hasRenames = Atomic<Bool>(false)
   /// The conversions between settings and their former names that this program has.

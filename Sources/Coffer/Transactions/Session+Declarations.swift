@@ -6,7 +6,7 @@
 
 extension Session {
   package var declarations: DeclarationTable {
-    DeclarationTable(connection: connection, isKnown: core.hasDeclarations.load(ordering: .relaxed))
+    DeclarationTable(connection: connection)
   }
 
   /// Records a version of a program and its declarations, and puts them in force unless a newer version's are.

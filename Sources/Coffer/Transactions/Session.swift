@@ -501,6 +501,7 @@ package final class Session {
       // Collections created inside have no ID any more; items have other values.
       knownCollections.removeAll()
       cache.removeAll()
+      connection.forgetTableVersion()
       do {
         if connection.isInTransaction {
           try connection.statement("ROLLBACK TO s").run()

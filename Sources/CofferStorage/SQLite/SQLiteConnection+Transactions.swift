@@ -6,6 +6,7 @@ extension SQLiteConnection {
 
   package func beginRead() throws {
     try endAbandonedTransaction()
+    knownTableVersion = nil
     try statement("BEGIN DEFERRED").run()
   }
 
@@ -26,6 +27,7 @@ extension SQLiteConnection {
   /// Begins a write transaction; waits for the lock up to the busy timeout.
   package func beginWrite(_ synchronization: Synchronization) throws {
     try endAbandonedTransaction()
+    knownTableVersion = nil
     if self.synchronization != synchronization {
       try execute(synchronization == .full ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL")
       self.synchronization = synchronization
@@ -116,6 +118,22 @@ extension SQLiteConnection {
     guard isInTransaction else { return }
     try statement("ROLLBACK").run()
   }
+
+  /// The version of the tables, `PRAGMA user_version`; SQLite is asked once in each transaction.
+  package func tableVersion() throws -> Int {
+    if isInTransaction, let knownTableVersion { return knownTableVersion }
+    let version = try statement("PRAGMA user_version").first { Int($0.integer(0)) } ?? 0
+    knownTableVersion = version
+    return version
+  }
+
+  package func setTableVersion(_ version: Int) throws {
+    try execute("PRAGMA user_version=\(version)")
+    forgetTableVersion()
+  }
+
+  /// Asks for the version of the tables again: a part of the transaction was undone.
+  package func forgetTableVersion() { knownTableVersion = nil }
 
   /// Random bytes to store in this write transaction, from the source of its nonces, which buffers them.
   package func randomBytes(count: Int) throws -> [UInt8] {

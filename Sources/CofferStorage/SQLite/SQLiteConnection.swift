@@ -31,6 +31,8 @@ package final class SQLiteConnection {
   /// The data version as of which the store was last compared with what is remembered of it outside; nil if it was not.
   package var comparedVersion: UInt32?
   private var busyTimeout = Duration.zero
+  /// The version of the tables that the current transaction sees; nil if it has not asked.
+  @exclusivity(unchecked) var knownTableVersion: Int?
 
   var commitHook: CommitHook?
 

@@ -33,6 +33,22 @@ import Testing
     #expect(child.text == store.path + "-replaced-1\n")
   }
 
+  @Test("by one from before its first declaration has none, also where programs have it open")
+  func declarations() throws {
+    let database = try store.open()
+    let connection = try database.makeConnection()
+    let setting = Key("rate", default: 1).declaration(in: "shop")
+    try connection.readWrite { try $0.declare([setting], by: "shop") }
+    try database.close()
+    let again = try store.open()
+    let open = try again.makeConnection()
+    #expect(try open.read { try $0.declaration(forKey: "rate", inCollection: "shop") } != nil)
+    try restore()
+    #expect(try open.read { try $0.declaration(forKey: "rate", inCollection: "shop") } == nil)
+    #expect(try open.read { try $0.declaredSettings().isEmpty })
+    try again.close()
+  }
+
   private struct Refusal: Error {}
 
   /// A copy of the file with a slot that the store has lost since.
