@@ -105,9 +105,10 @@ public struct ManagedSettings: Sendable {
     self.init(ofCollection: folders.application)
     for folder in folders.paths {
       var own = ManagedSettings(ofCollection: folders.application)
-      try Folders.refuseMistakable(in: folder)
-      try own.read(folder, isLocked: false)
-      try own.read(Folders.locks(in: folder), isLocked: true)
+      let listing = try Folders.Listing(of: folder)
+      try listing.refuseMistakable()
+      for file in listing.files { try own.read(file: file, isLocked: false) }
+      for file in try listing.locks() { try own.read(file: file, isLocked: true) }
       try own.lockListed(besides: self)
       defaults.merge(own.defaults) { $1 }
       locked.merge(own.locked) { first, _ in first }
@@ -171,10 +172,6 @@ public struct ManagedSettings: Sendable {
   }
 
   // MARK: Reading
-
-  private mutating func read(_ folder: String, isLocked: Bool) throws {
-    for file in try Folders.files(in: folder) { try read(file: file, isLocked: isLocked) }
-  }
 
   private mutating func read(file path: String, isLocked: Bool) throws {
     guard path.hasSuffix(".json") || path.hasSuffix(".plist") else {
@@ -303,23 +300,30 @@ extension ManagedSettings {
     let own = Set(own.map { ByteString($0) })
     var problems: [CofferError] = []
     var identifier: ByteString?
-    func collecting(_ body: () throws -> Void) {
+    @discardableResult
+    func collecting(_ body: () throws -> Void) -> CofferError? {
       do {
         try body()
-      } catch CofferError.permissionDenied(let path, let reason) {
-        if identifier.map(own.contains) ?? true { problems.append(.permissionDenied(path: path, reason: reason)) }
+        return nil
+      } catch let error as CofferError {
+        // Of others' files, what this user may not read is their business.
+        if case .permissionDenied = error, let identifier, !own.contains(identifier) { return error }
+        problems.append(error)
+        return error
       } catch {
-        // A folder that cannot be listed is looked at more than once.
-        if let error = error as? CofferError, !problems.contains(error) { problems.append(error) }
+        return nil
       }
     }
     var identifiers = own
-    for root in roots {
-      collecting {
+    let roots = roots.filter { root in
+      let error = collecting {
         for name in try Folders.names(in: root) where name.hasSuffix(".d") && name != ".d" {
           identifiers.insert(ByteString(String(name.dropLast(2))))
         }
       }
+      // Folders in one that cannot be listed may be readable; where there is none, each of them would say so again.
+      if case .permissionDenied? = error { return true }
+      return error == nil
     }
     for name in identifiers.sorted() {
       identifier = name
@@ -329,11 +333,11 @@ extension ManagedSettings {
       for folder in folders.paths {
         var own = ManagedSettings(ofCollection: folders.application)
         let count = problems.count
-        collecting { try Folders.refuseMistakable(in: folder) }
-        for (folder, isLocked) in [(folder, false), (Folders.locks(in: folder), true)] {
-          collecting {
-            for file in try Folders.files(in: folder) { collecting { try own.read(file: file, isLocked: isLocked) } }
-          }
+        collecting {
+          let listing = try Folders.Listing(of: folder)
+          collecting { try listing.refuseMistakable() }
+          for file in listing.files { collecting { try own.read(file: file, isLocked: false) } }
+          for file in try listing.locks() { collecting { try own.read(file: file, isLocked: true) } }
         }
         // What a list locks may be in a file that could not be read.
         if problems.count == count { collecting { try own.lockListed(besides: earlier) } }
@@ -371,16 +375,40 @@ extension ManagedSettings {
 
     static func locks(in folder: String) -> String { "\(folder)/locks" }
 
-    /// Throws if files are in a folder whose name was certainly meant to be `locks`.
-    static func refuseMistakable(in folder: String) throws {
-      for name in try names(in: folder) where name != "locks" {
-        let lower = name.lowercased()
-        guard lower == "locked" || EditDistance.between(lower, "locks") <= 1 else { continue }
-        let place = "\(folder)/\(name)"
-        // Where names differ only in case, it is the folder itself.
-        guard resolved(place) != resolved(locks(in: folder)), let file = try files(in: place).first else { continue }
-        throw CofferError.malformedSettings(
-          source: file, reason: "files in \"\(name)\" lock nothing; the folder of locks is \"locks\"")
+    /// What is in one of the paths, listed once: what keeps it from being listed is one problem.
+    struct Listing {
+      private let folder: String
+      private let names: [String]
+
+      /// - Throws: As `Folders.names(in:)`.
+      init(of folder: String) throws {
+        self.folder = folder
+        names = try Folders.names(in: folder)
+      }
+
+      /// The paths of the settings' files.
+      var files: [String] { Folders.files(names, in: folder) }
+
+      /// The paths of the files in the folder of locks, if there is one.
+      func locks() throws -> [String] {
+        // Some file systems do not tell upper case from lower case.
+        guard names.contains(where: { $0.lowercased() == "locks" }) else { return [] }
+        return try Folders.files(in: Folders.locks(in: folder))
+      }
+
+      /// Throws if files are in a folder whose name was certainly meant to be `locks`.
+      func refuseMistakable() throws {
+        for name in names where name != "locks" {
+          let lower = name.lowercased()
+          guard lower == "locked" || EditDistance.between(lower, "locks") <= 1 else { continue }
+          let place = "\(folder)/\(name)"
+          // Where names differ only in case, it is the folder itself.
+          guard Folders.resolved(place) != Folders.resolved(Folders.locks(in: folder)),
+            let file = try Folders.files(in: place).first
+          else { continue }
+          throw CofferError.malformedSettings(
+            source: file, reason: "files in \"\(name)\" lock nothing; the folder of locks is \"locks\"")
+        }
       }
     }
 
@@ -414,8 +442,10 @@ extension ManagedSettings {
     /// included.
     ///
     /// - Throws: `CofferError.permissionDenied`.
-    static func files(in folder: String) throws -> [String] {
-      try names(in: folder).filter { name in
+    static func files(in folder: String) throws -> [String] { files(try names(in: folder), in: folder) }
+
+    private static func files(_ names: [String], in folder: String) -> [String] {
+      names.filter { name in
         let lower = name.lowercased()
         return !name.utf8.starts(with: ".".utf8)
           && [".json", ".plist", ".toml", ".yaml", ".yml"].contains { lower.hasSuffix($0) }

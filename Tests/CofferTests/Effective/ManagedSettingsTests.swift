@@ -60,7 +60,7 @@ import Testing
     return preferences
   }
 
-  @Test("are an error where a folder's link leads nowhere, or something else has its place, and none where nothing is")
+  @Test("are one error where a folder's link leads nowhere, or something else has its place, and none where nothing is")
   func unusableFolders() throws {
     try roots.write("etc/app.d/10.json", #"{"x": 1}"#)
     let (folder, locks, root) = ("\(roots.path)/etc/app.d", "\(roots.path)/etc/app.d/locks", "\(roots.path)/own")
@@ -71,11 +71,12 @@ import Testing
       try #require(symlink(roots.path + "/nowhere", path) == 0)
       let link = #expect(throws: CofferError.self) { try roots.read() }
       if case .inputOutput(part, _)? = link {} else { Issue.record("\(path): \(link as Any)") }
+      #expect(ManagedSettings.problems(["app"], in: ["\(roots.path)/etc", root]).count == 1)
       unlink(path)
       try roots.write(String(path.dropFirst(roots.path.count + 1)), "{}")
       let file = #expect(throws: CofferError.self) { try roots.read() }
       if case .malformedSettings(part, _)? = file {} else { Issue.record("\(path): \(file as Any)") }
-      #expect(!ManagedSettings.problems(["app"], in: ["\(roots.path)/etc", root]).isEmpty)
+      #expect(ManagedSettings.problems(["app"], in: ["\(roots.path)/etc", root]).count == 1)
       unlink(path)
       try #require(rename(aside, path) == 0)
     }
