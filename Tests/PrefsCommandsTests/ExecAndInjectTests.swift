@@ -1,3 +1,4 @@
+import Coffer
 import Foundation
 import Testing
 
@@ -69,6 +70,25 @@ import Testing
       let run = try tool.run("exec", "-c", name, "--", "true")
       #expect(run.code == 125 && run.message.contains(name), "\(name)")
     }
+  }
+
+  @Test("exec knows the names by which tools run other programs, npm's in either case, and all of Coffer's own")
+  func loadingNames() throws {
+    for key in [
+      "npm_config_script_shell", "NPM_CONFIG_NODE_OPTIONS", "rsync-rsh", "SVN_SSH", "tar.options", "GOFLAGS",
+      "ERL_LIBS",
+      "SYSTEMD_EDITOR", "SYSTEMD_PAGER", "GIO_MODULE_DIR", "MAVEN_OPTS", "SSH_SK_PROVIDER", "RUSTC", "home",
+      "xdg-data-home", "prefs-managed-dir", "PREFS_STORE", "PREFS_KEY_FILE", "prefs.env",
+    ] {
+      var variables = EnvironmentVariables(prefix: "")
+      try variables.add(key, in: "x", .string("y"), isSecret: false)
+      #expect(variables.namesThatChangeLoading == [EnvironmentName.of(key, prefix: "")], "\(key)")
+    }
+    var variables = EnvironmentVariables(prefix: "")
+    for key in ["port", "npm", "preferences", "go", "cc"] {
+      try variables.add(key, in: "x", .string("y"), isSecret: false)
+    }
+    #expect(variables.namesThatChangeLoading.isEmpty)
   }
 
   @Test("inject accepts spaces in its braces, text for missing keys, and collections with slashes")

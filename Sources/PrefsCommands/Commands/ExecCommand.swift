@@ -22,7 +22,7 @@ struct ExecCommand: ParsableCommand {
       administrator has set or locked, are passed as `prefs get` prints them.
 
       Names that load code are refused, unless --allow lists them: PATH, IFS, ENV, LD_*, DYLD_*, BASH_ENV, BASH_FUNC_*, \
-      PYTHONPATH, PERL5LIB, RUBYOPT, NODE_OPTIONS, JAVA_TOOL_OPTIONS, GIT_CONFIG*, PREFS_KEY_COMMAND, EDITOR, PAGER and others \
+      PYTHONPATH, PERL5LIB, RUBYOPT, NODE_OPTIONS, JAVA_TOOL_OPTIONS, GIT_CONFIG*, NPM_CONFIG_*, PREFS_*, HOME, EDITOR, PAGER and others \
       of their kind. --prefix and --only avoid them. CommandLineTool in the documentation has the whole list.
 
       CMD replaces prefs: signals, input, output and the exit code are its own. The exit code is 125 if prefs fails, whatever \

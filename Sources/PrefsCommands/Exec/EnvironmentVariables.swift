@@ -52,8 +52,12 @@ struct EnvironmentVariables: Equatable {
   }
 
   /// ld.so(8), dyld(1), iconv(3), sh(1), bash(1), and the manuals of the interpreters, of git(1) and of prefs.
+  ///
+  /// Names are in upper case here, as all names of settings are; npm(1) reads its own in either case. All of Coffer's change what
+  /// a `prefs` that the program starts does, or where it and the library read.
   static let loadingPrefixes = [
-    "LD_", "DYLD_", "BASH_FUNC_", "LUA_INIT", "LUA_PATH", "LUA_CPATH", "GIT_CONFIG", "MALLOC_",
+    "LD_", "DYLD_", "BASH_FUNC_", "LUA_INIT", "LUA_PATH", "LUA_CPATH", "GIT_CONFIG", "MALLOC_", "NPM_CONFIG_",
+    "CARGO_BUILD_", "CARGO_TARGET_", "PREFS_",
   ]
   static let loadingNames: Set<String> = [
     "PATH", "IFS", "ENV", "BASH_ENV", "SHELL", "SHELLOPTS", "BASHOPTS", "PS4", "PROMPT_COMMAND", "CDPATH", "FPATH",
@@ -68,13 +72,20 @@ struct EnvironmentVariables: Equatable {
     "GUILE_LOAD_PATH",
     "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH",
     "DOTNET_STARTUP_HOOKS", "DOTNET_ADDITIONAL_DEPS", "CORECLR_PROFILER", "CORECLR_PROFILER_PATH",
-    "ERL_FLAGS", "ERL_AFLAGS", "ERL_ZFLAGS", "R_PROFILE", "R_PROFILE_USER", "R_ENVIRON", "R_ENVIRON_USER",
-    "GTK_MODULES", "GTK_PATH", "GIO_EXTRA_MODULES", "QT_PLUGIN_PATH",
+    "MAVEN_OPTS", "MAVEN_ARGS", "GRADLE_OPTS", "JAVA_OPTS", "ANT_OPTS", "ANT_ARGS", "SBT_OPTS",
+    "ERL_FLAGS", "ERL_AFLAGS", "ERL_ZFLAGS", "ERL_LIBS", "R_PROFILE", "R_PROFILE_USER", "R_ENVIRON", "R_ENVIRON_USER",
+    "GTK_MODULES", "GTK_PATH", "GIO_EXTRA_MODULES", "GIO_MODULE_DIR", "QT_PLUGIN_PATH",
     "GIT_SSH", "GIT_SSH_COMMAND", "GIT_EXEC_PATH", "GIT_EXTERNAL_DIFF", "GIT_PAGER", "GIT_EDITOR",
     "GIT_SEQUENCE_EDITOR",
     "GIT_ASKPASS", "GIT_PROXY_COMMAND", "GIT_TEMPLATE_DIR", "SSH_ASKPASS", "SUDO_ASKPASS",
-    "MAKEFLAGS", "GNUMAKEFLAGS", "MAKEFILES", "RUSTC_WRAPPER", "PREFS_KEY_COMMAND",
-    "PAGER", "MANPAGER", "LESSOPEN", "LESSCLOSE", "EDITOR", "VISUAL", "BROWSER", "VIMINIT", "EXINIT", "EMACSLOADPATH",
+    "MAKEFLAGS", "GNUMAKEFLAGS", "MAKEFILES", "RUSTC", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER", "RUSTFLAGS",
+    "RUSTDOC",
+    "CARGO_HOME", "GOFLAGS", "GOENV", "GOROOT", "GOTOOLCHAIN",
+    "RSYNC_RSH", "RSYNC_CONNECT_PROG", "SVN_SSH", "CVS_RSH", "TAR_OPTIONS", "SSH_SK_PROVIDER",
+    "HOME", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS", "XDG_DATA_HOME", "XDG_DATA_DIRS", "XDG_STATE_HOME", "XDG_RUNTIME_DIR",
+    "PAGER", "MANPAGER", "LESS", "LESSOPEN", "LESSCLOSE", "SYSTEMD_PAGER", "SYSTEMD_EDITOR", "SYSTEMD_LESS",
+    "SUDO_EDITOR",
+    "PSQL_PAGER", "PSQL_EDITOR", "PSQLRC", "EDITOR", "VISUAL", "BROWSER", "VIMINIT", "EXINIT", "EMACSLOADPATH",
   ]
 
   /// The entries `NAME=value` of an environment.
