@@ -21,9 +21,16 @@ extension Store {
 
     /// Copies the backup beside the file that it will replace, for the same owner, and makes the copy durable.
     ///
-    /// - Throws: `StorageError.unsupported` if the backup has a log.
+    /// - Throws: `StorageError.unsupported` if the backup has a log, or the file to replace has other names.
     package init(of backup: String, at path: String, vfs: EncryptingVFS = .standard) throws {
       let owner = try FileOwner(ofStoreAt: path) ?? FileOwner(ofNewFileAt: path)
+      try owner.acting {
+        try Store.checkOnlyName(
+          path,
+          otherwise:
+            "programs that use the others would go on with the old store. Remove those, or move a copy of the file to "
+            + "the place of this one while no program has it open; nothing was changed")
+      }
       let hand = FileOwner(ofHandAt: backup)
       var status = stat()
       if try hand.acting({ lstat(backup + "-wal", &status) }) == 0, status.st_size > 0 {

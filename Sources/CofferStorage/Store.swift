@@ -440,19 +440,25 @@ extension Store {
     let (path, identity, owner) = try checkFile(at: path, isReadOnly: true)
     guard try !isOpenHere(identity) && !isOpenElsewhere(path) else { throw StorageError.busy }
     try owner.acting {
-      // Its creation was interrupted: names of this file.
-      for leftover in StoreCopies.leftovers(besides: path) where KeyFile.isSame(leftover, path) { unlink(leftover) }
-      var status = stat()
-      if lstat(path, &status) == 0, status.st_nlink > 1 {
-        throw StorageError.unsupported(
-          reason: "\(path) has \(status.st_nlink) names (hard links), and the store would stay under the others. "
-            + "Remove those first; nothing was removed")
-      }
+      try checkOnlyName(
+        path, otherwise: "the store would stay under the others. Remove those first; nothing was removed")
       for path in [path + "-wal", path + "-shm", path] where unlink(path) != 0 && errno != ENOENT {
         throw StorageError(errno: errno, path: path)
       }
     }
     return (path, owner.user)
+  }
+
+  /// Throws `StorageError.unsupported` when the file at `path` has other names.
+  ///
+  /// - Parameter consequence: What would happen to the store under those, and what to do.
+  static func checkOnlyName(_ path: String, otherwise consequence: String) throws {
+    // Its creation was interrupted: names of this file.
+    for leftover in StoreCopies.leftovers(besides: path) where KeyFile.isSame(leftover, path) { unlink(leftover) }
+    var status = stat()
+    guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_nlink > 1 else { return }
+    throw StorageError.unsupported(
+      reason: "\(path) has \(status.st_nlink) names (hard links), and \(consequence)")
   }
 
   static func isOpenHere(_ identity: FileIdentity) -> Bool {

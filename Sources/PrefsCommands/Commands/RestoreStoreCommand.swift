@@ -10,7 +10,7 @@ struct RestoreStoreCommand: ParsableCommand {
       The backup is kept, and its copy opens with the same keys. A copy of the previous store is kept beside it as \
       STORE-replaced-1 or the next free number. If other programs have the store open, the command is refused; with \
       --force, they switch to the new store by themselves, except those that opened it with a passphrase, which must open \
-      it again.
+      it again. A store whose file has other names, hard links, is not replaced.
 
       A backup made by `prefs backup` opens with one key: the other slots, and a recovery key, do not open it. A copy of the \
       store's file opens with the keys of its time. The vault comes back as it was, and a collection may have been sealed \

@@ -107,6 +107,34 @@ import Testing
     try take(turns: 40, [{ try start(store.path) }, startMounted])
   }
 
+  @Test("are refused by a restore, which changes nothing, forced or not")
+  func restore() throws {
+    let backup = store.path + "-backup"
+    do {
+      let database = try store.open()
+      try database.backup(to: backup, key: store.key)
+      try database.makeConnection().readWrite { try $0.setObject("newer", forKey: "k") }
+      try database.close()
+    }
+    // What a killed program left of its making is no other name.
+    let leftover = store.folder + "/.\(FilePath.lastComponent(of: store.path)).0123456789abcdef.tmp"
+    try #require(link(store.path, leftover) == 0 && link(store.path, other) == 0)
+    let before = try FileManager.default.contentsOfDirectory(atPath: store.folder).filter { !$0.hasSuffix(".tmp") }
+    for isForced in [false, true] {
+      let error = #expect(throws: CofferError.self) {
+        try Database.restore(at: store.path, from: backup, key: store.key, force: isForced)
+      }
+      let text = error.map { "\($0)" } ?? ""
+      #expect(text.contains("has 2 names (hard links)") && text.contains("nothing was changed"), "\(text)")
+      #expect(Set(try FileManager.default.contentsOfDirectory(atPath: store.folder)) == Set(before))
+    }
+    unlink(other)
+    try Database.restore(at: store.path, from: backup, key: store.key)
+    let restored = try store.open()
+    #expect(try restored.makeConnection().read { try $0.allKeys() } == [])
+    try restored.close()
+  }
+
   @Test("are an error with what to do, after a crash as well, and a note while no log has changes")
   func messages() throws {
     try #require(link(store.path, other) == 0)
