@@ -30,7 +30,8 @@ package struct FileOwner: Equatable, Sendable {
     self.isShared = isShared
   }
 
-  /// The owner of the new file at `path`; for root, the owner of the folder around it.
+  /// The owner of the new file at `path`; for root, the first other user to whom a link on the way to it belongs, so that the link
+  /// leads nowhere that this user could not write, or else the owner of the folder around it.
   ///
   /// - Parameter sharedGroup: The group to share it with.
   init(ofNewFileAt path: String, sharedGroup: gid_t? = nil) throws {
@@ -42,9 +43,10 @@ package struct FileOwner: Equatable, Sendable {
       }
       place = FilePath.folder(above: place)
     }
-    let isOthers = Self.canAct && status.st_uid != 0
-    user = isOthers ? status.st_uid : geteuid()
-    group = sharedGroup ?? (isOthers ? status.st_gid : getegid())
+    let ofFolder = status.st_uid == 0 ? nil : FileOwner(user: status.st_uid, group: status.st_gid, isShared: false)
+    let owner = Self.canAct ? Self.hand(at: path, byLinksAlone: true) ?? ofFolder : nil
+    user = owner?.user ?? geteuid()
+    group = sharedGroup ?? owner?.group ?? getegid()
     isShared = sharedGroup != nil
   }
 
@@ -125,7 +127,9 @@ package struct FileOwner: Equatable, Sendable {
   }
 
   /// nil if all of it is root's, or something is missing.
-  private static func hand(at path: String) -> FileOwner? {
+  ///
+  /// - Parameter byLinksAlone: Whether folders and files do not count.
+  private static func hand(at path: String, byLinksAlone: Bool = false) -> FileOwner? {
     var owner: FileOwner?
     var isShared = false
     FilePath.walk(path) { place in
@@ -133,7 +137,7 @@ package struct FileOwner: Equatable, Sendable {
       guard lstat(place, &status) == 0 else { return false }
       let kind = status.st_mode & S_IFMT
       // Its owner cannot put another file in the place of one in a folder of root.
-      let isFixed = kind != S_IFLNK && kind != S_IFDIR && !isShared
+      let isFixed = kind != S_IFLNK && (byLinksAlone || kind != S_IFDIR && !isShared)
       if status.st_uid != 0, !isFixed {
         owner = FileOwner(user: status.st_uid, group: status.st_gid, isShared: false)
       }

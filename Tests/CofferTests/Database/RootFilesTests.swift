@@ -5,6 +5,7 @@
   import Testing
 
   @testable import Coffer
+  @testable import CofferMaintenance
 
   @Suite("Root and files of other users", .enabled(if: getuid() == 0, "it takes root to be root"))
   struct RootFilesTests {
@@ -52,6 +53,47 @@
         try Database.restore(at: store.path, from: link + "/copy.coffer", key: store.key)
       }
       #expect(try Database.restore(at: store.path, from: folder.file("roots") + "/copy.coffer", key: store.key) != nil)
+    }
+
+    @Test(
+      "writes no file where the user could not by whose hand it is given the path: stores, backups, salvaged ones, key files"
+    )
+    func newFiles() throws {
+      let store = try TemporaryStore()
+      let database = try store.open()
+      defer { try? database.close() }
+      let backup = store.path + "-backup"
+      try database.backup(to: backup, key: store.key)
+      #expect(throws: CofferError.self) { try Database.create(at: link + "/new.coffer", key: store.key) }
+      #expect(throws: CofferError.self) { try Database.create(at: link + "/deeper/new.coffer", key: store.key) }
+      #expect(throws: CofferError.self) { try database.backup(to: link + "/backup.coffer", key: store.key) }
+      #expect(throws: CofferError.self) {
+        try Database.salvage(at: store.path, key: store.key, to: link + "/salvaged.coffer", newKey: store.key)
+      }
+      #expect(throws: CofferError.self) { try KeyFile.create(at: link + "/key") }
+      #expect(throws: CofferError.self) {
+        try Database.restore(at: link + "/restored.coffer", from: backup, key: store.key)
+      }
+      // The same through a link of root to the user's.
+      let ours = folder.file("ours")
+      try FileManager.default.createSymbolicLink(atPath: ours, withDestinationPath: "own/link")
+      #expect(throws: CofferError.self) { try database.backup(to: ours + "/backup.coffer", key: store.key) }
+      #expect(try FileManager.default.contentsOfDirectory(atPath: folder.file("roots")) == ["file"])
+
+      // Where the user may write, they are the user's; in root's own folders, root's.
+      try FileManager.default.createDirectory(atPath: folder.file("own/roots"), withIntermediateDirectories: false)
+      let places: [(String, uid_t)] = [
+        (folder.file("own"), 1001), (folder.file("roots"), 0), (folder.file("own/roots"), 0),
+      ]
+      for (place, user) in places {
+        try database.backup(to: place + "/backup.coffer", key: store.key)
+        try KeyFile.create(at: place + "/keys/key")
+        for name in ["/backup.coffer", "/keys", "/keys/key"] {
+          var status = stat()
+          try #require(lstat(place + name, &status) == 0, "\(place)\(name)")
+          #expect(status.st_uid == user, "\(place)\(name)")
+        }
+      }
     }
 
     @Test("has none of its groups while it acts for a user")
