@@ -30,6 +30,11 @@ final class TemporaryStore: Sendable {
       options: .init(busyTimeout: busyTimeout, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }))
   }
 
+  /// Makes the store on a VFS of a test.
+  func create(vfs: EncryptingVFS) throws -> Database {
+    try Database.create(at: path, key: key, options: .quiet, vfs: vfs)
+  }
+
   /// The bytes of a file, read by another program: closing a descriptor of the store in this process would drop SQLite's
   /// locks on it.
   func bytes(_ suffix: String = "") throws -> Data {

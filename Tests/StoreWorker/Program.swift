@@ -42,16 +42,22 @@ enum Program {
   /// What it has heard of a setting.
   final class Ear: Sendable {
     private let values = Mutex<[String]>([])
+    private let hasMore = DispatchSemaphore(value: 0)
 
     func listen<Object>(_ key: Key<Object>, _ preferences: Preferences) throws {
       let values = try preferences.values(of: key)
-      Task { for await value in values { self.values.withLock { $0.append("\(value)") } } }
+      Task {
+        for await value in values {
+          self.values.withLock { $0.append("\(value)") }
+          hasMore.signal()
+        }
+      }
     }
 
     var all: String { values.withLock { $0.joined(separator: " ") } }
 
     /// Until it has heard a value.
-    func wait(_ value: String) { while values.withLock({ $0.last != value }) { usleep(1000) } }
+    func wait(_ value: String) { while values.withLock({ $0.last != value }) { hasMore.wait() } }
   }
 
   /// Obeys the lines of its input, and prints an answer to each.

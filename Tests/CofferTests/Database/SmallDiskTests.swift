@@ -8,18 +8,17 @@ import Testing
 
 /// A store on a disk that its log fills up while another program has it open.
 @Suite("A disk that the log has filled") struct SmallDiskTests {
-  private let folder: ScratchFolder
+  private let store: TemporaryStore
   private let recorder = RecordingVFS()
   private let database: Database
   private let other: Database
-  private var path: String { folder.file("settings.coffer") }
+  private var path: String { store.path }
 
   init() throws {
-    folder = try ScratchFolder()
-    let key = KeySource.key(try .random(count: 32))
+    store = try TemporaryStore()
     let vfs = recorder.encrypting()
-    database = try Database.create(at: folder.file("settings.coffer"), key: key, options: .quiet, vfs: vfs)
-    other = try Database.open(at: database.path, key: key, options: .quiet, vfs: vfs)
+    database = try store.create(vfs: vfs)
+    other = try Database.open(at: store.path, key: store.key, options: .quiet, vfs: vfs)
   }
 
   private var logByteCount: Int {

@@ -35,9 +35,7 @@ import Testing
 
   /// The answer of a program that starts, which need not be that it is ready.
   private func start(_ version: String, mayRunFor seconds: Int = 3600, dying: String? = nil) throws -> String? {
-    let arguments = [version, "\(seconds)"] + (dying.map { [$0] } ?? [])
-    let child = try Child.start(
-      TemporaryStore.worker, ["program", store.path, store.keyFile] + arguments)
+    let child = try store.startWorker("program", version, "\(seconds)", dying ?? "never")
     defer { child.kill() }
     return child.readLine()
   }
@@ -79,6 +77,9 @@ import Testing
     // Never a default, and never milliseconds.
     #expect(try old.ask("wait width 1000") == "900 1000")
     #expect(try old.ask("wait delay 3.5") == "2.5 3.5")
+    // A value that is followed by another one at once may not be heard.
+    #expect(try new.ask("wait width 1000") == "900 1000")
+    #expect(try new.ask("wait delay 3500") == "2500 3500")
     try old.ask("set width 1100")
     try old.ask("set delay 4.5")
     #expect(try new.ask("wait width 1100") == "900 1000 1100")

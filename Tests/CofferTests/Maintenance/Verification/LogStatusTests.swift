@@ -9,20 +9,18 @@ import Testing
 
 /// What the status says of a log while others write it, and after someone has changed the shared memory.
 @Suite("The status of a log") struct LogStatusTests {
-  private let folder: ScratchFolder
+  private let store: TemporaryStore
   private let recorder = RecordingVFS()
   private let vfs: EncryptingVFS
-  private let key: KeySource
   private let writer: Database
   /// Open all the time: the last one that closes removes the log.
   private let connection: Connection
-  private var path: String { folder.file("settings.coffer") }
+  private var path: String { store.path }
 
   init() throws {
-    folder = try ScratchFolder()
-    key = .key(try .random(count: 32))
+    store = try TemporaryStore()
     vfs = recorder.encrypting()
-    writer = try Database.create(at: folder.file("settings.coffer"), key: key, options: .quiet, vfs: vfs)
+    writer = try store.create(vfs: vfs)
     connection = try writer.makeConnection()
     for number in 0..<3 { try set(number) }
   }
@@ -38,7 +36,7 @@ import Testing
 
   @Test("names no frames as hidden that another process is about to publish, as it has to sync them first")
   func unpublished() throws {
-    let reader = try Database.open(at: path, key: key, options: .quiet)
+    let reader = try Database.open(at: path, key: store.key, options: .quiet)
     let seen = Lock<[LogStatus?]>([])
     recorder.failCalls { call in
       guard call.kind == .sync, call.path.hasSuffix("-wal") else { return nil }
@@ -59,20 +57,20 @@ import Testing
 
   @Test("is that of no log, if another process removes it between two looks at the folder")
   func removed() throws {
-    let store = try Store.open(at: path, key: key, isReadOnly: true, vfs: vfs)
-    #expect(try LogStatus(of: store).frameCount > 0)
+    let reader = try Store.open(at: path, key: store.key, isReadOnly: true, vfs: vfs)
+    #expect(try LogStatus(of: reader).frameCount > 0)
     recorder.failCalls { call in
       call.kind == .open && call.path.hasSuffix("-wal") ? .error(errno: ENOENT) : nil
     }
-    #expect(try LogStatus(of: store).byteCount == 0)
+    #expect(try LogStatus(of: reader).byteCount == 0)
     recorder.failCalls { _ in nil }
     try writer.close()
   }
 
   @Test("names the frames that an earlier state of the shared memory hides, and changes nothing")
   func hidden() throws {
-    let saved = folder.file("saved")
-    let reader = try Database.open(at: path, key: key, options: .quiet)
+    let saved = path + "-saved"
+    let reader = try Database.open(at: path, key: store.key, options: .quiet)
     try copyIndex(from: path + "-shm", to: saved)
     let frameCount = try reader.status().log.frameCount
     try set(5)
