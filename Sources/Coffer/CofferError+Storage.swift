@@ -21,8 +21,9 @@ extension CofferError {
   }
 
   package init(_ error: StorageError) {
+    // Users know no temporary names.
     self =
-      switch error {
+      switch error.aboutFinalFile {
       case .notFound(let path): .storeNotFound(path: path)
       case .exists(let path): .storeExists(path: path)
       case .notAStore(let path, let reason): .notAStore(path: path, reason: reason)
@@ -36,8 +37,8 @@ extension CofferError {
       case .permissionDenied(let path, let reason): .permissionDenied(path: path, reason: reason)
       case .belongsToAnother(let path, let user): .belongsToAnotherUser(path: path, user: Int(user))
       case .replaced(let path): .storeReplaced(path: path)
-      case .usedUnderAnotherName(let path): .usedUnderAnotherName(path: path)
       case .imageChanged(let path): .imageChanged(path: path)
+      case .usedUnderAnotherName(let path): .usedUnderAnotherName(path: path)
       case .inputOutput(let path, let reason): .inputOutput(path: path, reason: reason)
       case .sqlite(let code, let message): .sqlite(code: Int(code), message: message)
       case .usedAfterFork: .usedAfterFork

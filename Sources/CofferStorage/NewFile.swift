@@ -14,6 +14,18 @@ package enum FileCall: Equatable, Sendable {
   package typealias Observer = @Sendable (FileCall) -> Int32?
 }
 
+extension StorageError {
+  /// The same error of the system about the file that was to be made, if it is about a temporary one.
+  package var aboutFinalFile: StorageError {
+    switch self {
+    case .diskFull(let path): .diskFull(path: NewFile.shownPath(path))
+    case .permissionDenied(let path, let reason): .permissionDenied(path: NewFile.shownPath(path), reason: reason)
+    case .inputOutput(let path, let reason): .inputOutput(path: NewFile.shownPath(path), reason: reason)
+    default: self
+    }
+  }
+}
+
 /// A file that gets its name only once it is whole: written under a temporary name beside it, synced, and linked into
 /// place without replacing an existing file.
 ///
@@ -74,6 +86,12 @@ final class NewFile {
     return finalName(ofTemporary: Array(FilePath.lastComponent(of: path).utf8)).map {
       (folder == "/" ? folder : folder + "/") + String(decoding: $0, as: UTF8.self)
     }
+  }
+
+  /// The path as errors show it: where it is a temporary one, with its log and index, that of the file that was to be made.
+  static func shownPath(_ path: String) -> String {
+    let base = ["-wal", "-shm"].first { path.hasSuffix($0) }.map { String(path.dropLast($0.count)) } ?? path
+    return finalPath(ofTemporary: base) ?? path
   }
 
   func write(_ bytes: UnsafeRawBufferPointer) throws {

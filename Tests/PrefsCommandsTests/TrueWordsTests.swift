@@ -188,6 +188,9 @@ import Testing
     let (store, key) = (tool.path("shared/s.coffer"), tool.path("shared/key"))
     let made = try tool.run("init", "--store", store, "--key-file", key, "--group", "daemon")
     #expect(made.code == 0 && !made.message.contains("chmod"), "\(made.message)")
+      truncate -s -30k full/rest
+      "$0" export -q --format sqlite -d full/s --key-file key -o full/x.sqlite; "$0" init -q -d full/y --key-file key
+      "$0" salvage -d full/s --key-file key -o full/z
     #expect(try tool.mode(key) == 0o640)
     let added = try tool.run("key", "add", "-d", store, "--key-file", key, "--new-key-file", tool.path("shared/key2"))
     #expect(added.code == 0 && !added.message.contains("chmod"), "\(added.message)")
@@ -195,6 +198,8 @@ import Testing
     #expect(try tool.run("list", "-d", store, "--key-file", key).message.contains("Run: chmod o-rwx \(key)"))
     try tool.succeed("set", "a", "1")
     chmod(tool.keyFile, 0o640)
+    for name in ["x.sqlite", "y", "z"] { #expect(run.message.contains("full/\(name)."), "\(run.message)") }
+    #expect(!run.message.contains(".tmp"), "\(run.message)")
     #expect(try tool.run("get", "a").message.contains("Run: chmod 600 \(tool.keyFile)"))
   }
 

@@ -143,7 +143,8 @@ public enum PrefsTool {
     case let failure as Failure: (failure.status.rawValue, [failure.message] + failure.details)
     case let error as CofferError:
       switch error {
-      case .diskFull(let path) where CommandSession.firstPath.map({ OutputFile.isPart(path, ofStore: $0) }) ?? false:
+      case .diskFull(let path)
+      where CommandSession.firstPath.map({ StoreLocation.isTaken($0) && OutputFile.isPart(path, ofStore: $0) }) ?? false:
         (
           error.exitStatus.rawValue,
           [

@@ -63,4 +63,40 @@ import Testing
     try other.close()
     try database.close()
   }
+
+  @Test(
+    "is reported with the name of the file that was to be made, and never a temporary one: a new store, a restored one")
+  func names() throws {
+    let copy = path + "-copy"
+    try database.makeConnection().readWrite { try $0.setObject(Data(count: 50_000), forKey: "k") }
+    try database.backup(to: copy, key: store.key)
+    // From the first byte, and as SQLite fills it, or makes its log.
+    for limit in [0, 20_000, 40_000] {
+      recorder.failCalls { call in
+        let isTemporary = call.path.hasSuffix(".tmp") || call.path.hasSuffix(".tmp-wal")
+        guard isTemporary, call.kind == .write, Int(call.offset) + call.byteCount > limit else { return nil }
+        return .error(errno: ENOSPC)
+      }
+      let vfs = recorder.encrypting()
+      let made = path + "-new"
+      #expect(throws: CofferError.diskFull(path: made)) {
+        try Database.create(at: made, key: store.key, options: .quiet, vfs: vfs).makeConnection().readWrite {
+          try $0.setObject(1, forKey: "k")
+        }
+      }
+      #expect(throws: CofferError.diskFull(path: made)) {
+        try Database.restore(at: made, from: copy, key: store.key, options: .quiet, vfs: vfs) { _ in }
+      }
+      #expect(!FileManager.default.fileExists(atPath: made))
+    }
+    for name in ["copy", "copy-wal", "copy-shm"] {
+      let suffix = name.dropFirst(4)
+      let error = StorageError.inputOutput(path: "/f/.copy.0123456789abcdef.tmp\(suffix)", reason: "r")
+      #expect(CofferError(error) == .inputOutput(path: "/f/copy", reason: "r"))
+    }
+    let own = StorageError.diskFull(path: "/f/.copy.0123.tmp")
+    #expect(CofferError(own) == .diskFull(path: "/f/.copy.0123.tmp"))
+    try other.close()
+    try database.close()
+  }
 }
