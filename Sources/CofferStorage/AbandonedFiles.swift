@@ -16,12 +16,28 @@ package enum AbandonedFiles {
     }
   }
 
+  /// Removes those folders in `parent` whose names begin with `prefix`, and what is in them, to which nothing was written for an
+  /// hour.
+  package static func removeFolders(named prefix: String, in parent: String, of owner: uid_t) {
+    for name in (try? FolderNames.read(parent)) ?? [] where name.starts(with: prefix.utf8) {
+      let folder = "\(parent)/\(String(decoding: name, as: UTF8.self))"
+      var status = stat()
+      // One that has just been made is empty, too.
+      guard lstat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR, status.st_uid == owner, isOld(status)
+      else { continue }
+      remove(
+        ((try? FolderNames.read(folder)) ?? []).map { "\(folder)/\(String(decoding: $0, as: UTF8.self))" }, of: owner)
+      rmdir(folder)
+    }
+  }
+
+  private static func isOld(_ status: stat) -> Bool {
+    Int64(status.modificationTime.tv_sec) + age < Clock.millisecondsSince1970 / 1000
+  }
+
   private static func isOld(_ path: String, _ owner: uid_t) -> Bool {
     var status = stat()
     guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_uid == owner else { return false }
-    let now = Clock.millisecondsSince1970 / 1000
-    return suffixes.allSatisfy { suffix in
-      lstat(path + suffix, &status) != 0 || Int64(status.modificationTime.tv_sec) + age < now
-    }
+    return suffixes.allSatisfy { lstat(path + $0, &status) != 0 || isOld(status) }
   }
 }

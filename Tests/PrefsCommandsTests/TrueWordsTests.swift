@@ -143,6 +143,41 @@ import Testing
       """
     let run = try tool.run(
       ["--mount", "sh", "-c", "cd \(tool.home.path) && " + script, Tool.executable], input: [],
+  @Test("backup - that is killed leaves nothing once it sends, and what it left before goes with a later one")
+  func streamKilled() throws {
+    try tool.succeed("set", "a", "-", input: String(repeating: "x", count: 300_000))
+    let folder = tool.path("tmp")
+    func make(_ name: String, hours: Int) throws {
+      try FileManager.default.createDirectory(atPath: "\(folder)/\(name)", withIntermediateDirectories: true)
+      for path in ["copy.coffer", "copy.coffer-wal", ".copy.coffer.0123456789abcdef.tmp"].map({
+        "\(folder)/\(name)/\($0)"
+      })
+        + ["\(folder)/\(name)"]
+      {
+        if path != "\(folder)/\(name)" { try Data("x".utf8).write(to: URL(fileURLWithPath: path)) }
+        var times = [timeval](repeating: timeval(tv_sec: time(nil) - hours * 3600, tv_usec: 0), count: 2)
+        try #require(utimes(path, &times) == 0)
+      }
+    }
+    try make("prefs-backup-old", hours: 2)
+    try make("prefs-backup-new", hours: 0)
+    try make("other", hours: 2)
+    let pipe = tool.path("pipe")
+    try #require(mkfifo(pipe, 0o600) == 0)
+    let reader = open(pipe, O_RDONLY | O_NONBLOCK)
+    defer { close(reader) }
+    let child = try tool.spawn(
+      ["backup", "-"], files: [(1, pipe, O_WRONLY), (2, tool.path("messages"), O_WRONLY | O_CREAT)],
+      environment: ["TMPDIR": folder])
+    try #require(fcntl(reader, F_SETFL, 0) == 0)
+    var byte: UInt8 = 0
+    #expect(read(reader, &byte, 1) == 1)
+    #expect(Set(try FileManager.default.contentsOfDirectory(atPath: folder)) == ["prefs-backup-new", "other"])
+    kill(child, SIGKILL)
+    #expect(try Tool.exitCode(of: child) == 128 + SIGKILL)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: "\(folder)/other").count == 3)
+  }
+
       program: "/usr/bin/unshare")
     #expect(run.message.contains("code 14"), "\(run.message)")
     #expect(run.message.contains("prefs backup OTHER-DISK/FILE -d full/s --key-file key"), "\(run.message)")

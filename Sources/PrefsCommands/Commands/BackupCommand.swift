@@ -20,7 +20,7 @@ struct BackupCommand: ParsableCommand {
       slots are not copied, since that would need their secrets. So a recovery key opens no backup, unless it was made with it \
       (--recovery-key-fd), and the key file of one member of a group no backup of another. The vault is copied with its slots. \
       FILE must not exist yet, but its folder must. With -, the copy goes to standard output; it is made in TMPDIR, or else in \
-      /tmp, first. What killed backups left in the folder of FILE is removed by the first one an hour after the last write to it.
+      /tmp, first. What killed backups left in the folder of FILE, or there, is removed by the first one an hour after the last write to it.
 
       Examples:
         prefs backup settings-2026-01-31.coffer
@@ -97,28 +97,33 @@ struct BackupCommand: ParsableCommand {
     try HeldSignals.during(and: [SIGPIPE]) { signals in
       let folder = try temporaryFolder()
       let path = "\(folder)/copy.coffer"
-      defer {
+      func removeCopy() {
         for suffix in ["", "-wal", "-shm"] { unlink(path + suffix) }
         rmdir(folder)
       }
+      defer { removeCopy() }
       try copy(to: path, check: signals.check)
-      try send(path, signals)
+      let copy = open(path, O_RDONLY | O_CLOEXEC)
+      guard copy >= 0 else { throw Failure.system("the copy", errno: errno) }
+      defer { close(copy) }
+      // Nothing is left of it if this is killed while the reader takes its time.
+      removeCopy()
+      try send(copy, signals)
     }
     common.note("copied the store to standard output.")
   }
 
   private func temporaryFolder() throws -> String {
     let parent = Environment.variable("TMPDIR") ?? "/tmp"
-    var template = Array("\(parent)/prefs-backup-XXXXXX".utf8CString)
+    let prefix = "prefs-backup-"
+    _ = try? FileHand(parent).acting { AbandonedFiles.removeFolders(named: prefix, in: parent, of: geteuid()) }
+    var template = Array("\(parent)/\(prefix)XXXXXX".utf8CString)
     // mkdtemp(3) makes it with mode 0700.
     guard mkdtemp(&template) != nil else { throw Failure.system(parent, errno: errno) }
     return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 
-  private func send(_ path: String, _ signals: HeldSignals) throws {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { throw Failure.system("the copy", errno: errno) }
-    defer { close(descriptor) }
+  private func send(_ descriptor: Int32, _ signals: HeldSignals) throws {
     var piece = [UInt8](repeating: 0, count: 1 << 20)
     while true {
       try signals.check()
