@@ -85,18 +85,31 @@ import Testing
     try tool.succeed("set", "web/list", "[]", "--array")
     try tool.succeed("env", "create", "web@staging")
     let file = try tool.write("in.json", #"{"port": 1}"#.utf8)
+    let whole = try tool.write("whole.json", #"{"web": {"port": 1}, "web@stagin": {"port": 2}}"#.utf8)
+    let other = tool.path("other.coffer")
+    try tool.succeed("init", "-d", other)
+    try tool.succeed("env", "create", "web@staging", "-d", other)
     for arguments in [
       ["set", "web@stagin/port", "81"], ["set", "-c", "web@stagin", "port", "81", "--if-absent"],
       ["increment", "web@stagin/port"], ["append", "web@stagin/list", "x"], ["rename", "web/port", "web@stagin/port"],
       ["copy", "web", "web@stagin"], ["import", file, "--format", "json", "-c", "web@stagin"],
-      ["revert", "web@stagin/port@1"],
+      ["revert", "web@stagin/port@1"], ["history", "--keep", "web@stagin"], ["history", "--off", "web@stagin"],
+      ["seal", "web@stagin"], ["import", whole], ["import", whole, "--dry-run"],
+      ["copy", "web", "web@stagin", "--to", other],
     ] {
       let run = try tool.run(arguments, input: [])
       #expect(run.code == 3 && run.message.contains("did you mean \"staging\"?"), "\(arguments) \(run.message)")
     }
     #expect(try tool.succeed("env", "list", "--plain") == "web@staging\t0\n")
-    let other = try tool.run("set", "shop@test/k", "1")
-    #expect(other.code == 3 && other.message.contains("prefs env create shop@test"))
+    #expect(try tool.succeed("env", "list", "--plain", "-d", other) == "web@staging\t0\n")
+    #expect(try tool.succeed("get", "web/port") == "80\n")
+    let absent = try tool.run("set", "shop@test/k", "1")
+    #expect(absent.code == 3 && absent.message.contains("prefs env create shop@test"))
+    // Of a store that is made of a file, the file says what there is; and what is there already may be imported.
+    let new = tool.path("new.coffer")
+    try tool.succeed("import", whole, "-d", new)
+    try tool.succeed("import", whole, "-d", new)
+    #expect(try tool.succeed("env", "list", "--plain", "-d", new) == "web@stagin\t1\n")
     #expect(try tool.succeed("set", "user@example.org/k", "1") == "", "no name of an environment has a dot")
   }
 
@@ -130,19 +143,6 @@ import Testing
     #expect(try tool.succeed("get", "-d", copy, "a") == "1\n")
   }
 
-  @Test(
-    "On a full disk the message names the way out, and it works",
-    .enabled(if: geteuid() == 0 && access("/usr/bin/unshare", X_OK) == 0))
-  func fullDisk() throws {
-    let script = """
-      mkdir full && mount -t tmpfs -o size=512k none full || exit 99
-      "$0" init -q -d full/s --key-file key && "$0" set -q -d full/s --key-file key a 1 || exit 98
-      dd if=/dev/zero of=full/rest bs=1k 2>/dev/null
-      head -c 200000 /dev/zero | tr '\\0' x | "$0" set -d full/s --key-file key b - ; echo "code $?" >&2
-      "$0" backup -d full/s --key-file key copy && "$0" get -d copy --key-file key a
-      """
-    let run = try tool.run(
-      ["--mount", "sh", "-c", "cd \(tool.home.path) && " + script, Tool.executable], input: [],
   @Test("backup - that is killed leaves nothing once it sends, and what it left before goes with a later one")
   func streamKilled() throws {
     try tool.succeed("set", "a", "-", input: String(repeating: "x", count: 300_000))
@@ -178,10 +178,28 @@ import Testing
     #expect(try FileManager.default.contentsOfDirectory(atPath: "\(folder)/other").count == 3)
   }
 
+  @Test(
+    "On a full disk the message names the way out, and it works",
+    .enabled(if: geteuid() == 0 && access("/usr/bin/unshare", X_OK) == 0))
+  func fullDisk() throws {
+    let script = """
+      mkdir full && mount -t tmpfs -o size=512k none full || exit 99
+      "$0" init -q -d full/s --key-file key && "$0" set -q -d full/s --key-file key a 1 || exit 98
+      dd if=/dev/zero of=full/rest bs=1k 2>/dev/null
+      head -c 200000 /dev/zero | tr '\\0' x | "$0" set -d full/s --key-file key b - ; echo "code $?" >&2
+      "$0" backup -d full/s --key-file key copy && "$0" get -d copy --key-file key a
+      truncate -s -30k full/rest
+      "$0" export -q --format sqlite -d full/s --key-file key -o full/x.sqlite; "$0" init -q -d full/y --key-file key
+      "$0" salvage -d full/s --key-file key -o full/z
+      """
+    let run = try tool.run(
+      ["--mount", "sh", "-c", "cd \(tool.home.path) && " + script, Tool.executable], input: [],
       program: "/usr/bin/unshare")
     #expect(run.message.contains("code 14"), "\(run.message)")
     #expect(run.message.contains("prefs backup OTHER-DISK/FILE -d full/s --key-file key"), "\(run.message)")
     #expect(run.text == "1\n", "\(run.message)")
+    for name in ["x.sqlite", "y", "z"] { #expect(run.message.contains("full/\(name)."), "\(run.message)") }
+    #expect(!run.message.contains(".tmp"), "\(run.message)")
   }
 
   @Test(
@@ -223,9 +241,6 @@ import Testing
     let (store, key) = (tool.path("shared/s.coffer"), tool.path("shared/key"))
     let made = try tool.run("init", "--store", store, "--key-file", key, "--group", "daemon")
     #expect(made.code == 0 && !made.message.contains("chmod"), "\(made.message)")
-      truncate -s -30k full/rest
-      "$0" export -q --format sqlite -d full/s --key-file key -o full/x.sqlite; "$0" init -q -d full/y --key-file key
-      "$0" salvage -d full/s --key-file key -o full/z
     #expect(try tool.mode(key) == 0o640)
     let added = try tool.run("key", "add", "-d", store, "--key-file", key, "--new-key-file", tool.path("shared/key2"))
     #expect(added.code == 0 && !added.message.contains("chmod"), "\(added.message)")
@@ -233,8 +248,6 @@ import Testing
     #expect(try tool.run("list", "-d", store, "--key-file", key).message.contains("Run: chmod o-rwx \(key)"))
     try tool.succeed("set", "a", "1")
     chmod(tool.keyFile, 0o640)
-    for name in ["x.sqlite", "y", "z"] { #expect(run.message.contains("full/\(name)."), "\(run.message)") }
-    #expect(!run.message.contains(".tmp"), "\(run.message)")
     #expect(try tool.run("get", "a").message.contains("Run: chmod 600 \(tool.keyFile)"))
   }
 

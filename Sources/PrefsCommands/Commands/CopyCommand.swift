@@ -109,11 +109,6 @@ struct CopyCommand: ParsableCommand {
     try session.using(try session.open()) { database in
       try session.unlockVault(database, for: (source()?.shown ?? []) + [newCollection].compactMap(\.self))
       return try database.makeConnection().readWrite { transaction in
-        if let environment = newCollection.flatMap(CollectionEnvironment.init(collection:)),
-          try !transaction.hasEnvironment(environment)
-        {
-          throw try environment.notFound(in: transaction)
-        }
         return try copy(from: transaction, into: transaction)
       }
     }
@@ -138,6 +133,11 @@ struct CopyCommand: ParsableCommand {
   private func copy(
     from source: borrowing some Reading & ~Copyable, into target: borrowing ReadWriteTransaction
   ) throws -> PlainImportReport {
+    if let environment = newCollection.flatMap(CollectionEnvironment.init(collection:)),
+      try !target.hasEnvironment(environment)
+    {
+      throw try environment.notFound(in: target)
+    }
     let collections: [CopiedCollection]
     if let from = try self.source(), let newCollection {
       try check(from, source)

@@ -78,7 +78,8 @@ struct HistoryCommand: ParsableCommand {
     }
     let name = (keep ?? off).map(CommandArguments.value) ?? common.namedCollection ?? ""
     let collection = try common.inEnvironment(name)
-    let session = try CommandSession(common, in: [collection])
+    // What a removed environment left is erased under its name.
+    let session = try CommandSession(common, in: [collection], isWriting: !purge && (keep != nil || off != nil))
     if purge {
       try erase(collection.name, session)
     } else if keep != nil || off != nil {

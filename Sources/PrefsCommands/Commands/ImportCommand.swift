@@ -14,7 +14,8 @@ struct ImportCommand: ParsableCommand {
       The format is --format, or else that of the file extension, or else detected from the contents. The formats plist, \
       json, yaml, toml and env are those of `prefs export`. Their files hold collections by name, or with -c the settings \
       of that collection, such as those that `defaults export` writes. With --env, settings go to that environment of each \
-      collection, which must exist; collections whose names are of environments, as web@staging, keep them. Secrets that an export did \
+      collection, which must exist; collections whose names are of environments, as web@staging, keep them, and these must exist, too, unless the \
+      import creates the store. Secrets that an export did \
       not show stay unchanged; those that are missing here are named. These formats have no metadata, expiries or due dates, so existing items keep theirs. A \
       database sets them with its items, or clears them where it has none; expired items in it are skipped.
         plist        XML, binary or the old text form; a URL archived by UserDefaults becomes that URL.
@@ -87,14 +88,15 @@ struct ImportCommand: ParsableCommand {
     if source.isDatabase, !common.collection.isEmpty {
       throw Failure(.usage, "A database has names of collections; omit -c. Nothing was changed.")
     }
-    if collection == nil, common.hasEnvironment {
-      guard !source.isDatabase else {
-        throw Failure(
-          .usage, "A database has names of collections and environments: omit --env and PREFS_ENV.")
-      }
+    if collection == nil, common.hasEnvironment, source.isDatabase {
+      throw Failure(.usage, "A database has names of collections and environments: omit --env and PREFS_ENV.")
+    }
+    // A file that a store is made of may be one that a whole store was exported to.
+    if collection == nil, !source.isDatabase, try common.hasEnvironment || session.exists() {
       let places = try source.collections.map(common.inEnvironmentUnlessOne)
       source = try source.renamingCollections { try common.inEnvironmentUnlessOne($0).name }
-      session = try CommandSession(common, in: places, force: declared.force, undeclared: declared.undeclared)
+      session = try CommandSession(
+        common, in: places, isWriting: true, force: declared.force, undeclared: declared.undeclared)
     }
     let report = try session.using(try dryRun ? session.openForTrial() : session.openOrCreate()) { database in
       try session.unlocking(database) {
