@@ -62,6 +62,42 @@ struct OutputTests {
     #expect(try tool.succeed("get", "app/none", "--default", "x", "--json") == json + "\"origin\":\"default\"}\n")
   }
 
+  #if os(Linux)
+    @Test("A report that cannot be written says that what it is about is done", arguments: [false, true])
+    func unwrittenReport(isClosed: Bool) throws {
+      let tool = try sample()
+      let file = try tool.write("in.json", #"{"web": {"port": 80}}"#.utf8)
+      // The second has a writer and no reader.
+      let script =
+        isClosed
+        ? #"mkfifo "$HOME/pipe"; exec 3<>"$HOME/pipe" 4>"$HOME/pipe" 3<&-; rm "$HOME/pipe"; exec "$0" "$@" >&4"#
+        : #"exec "$0" "$@" > /dev/full"#
+      func run(_ arguments: String..., done: String) throws {
+        let run = try tool.run(["-c", script, Tool.executable] + arguments, input: [], program: "/bin/bash")
+        #expect(run.code == (isClosed ? 141 : 14), "\(arguments) \(run)")
+        let cause = isClosed ? "the reader has closed it." : "No space left on device."
+        let expected = "prefs: \(done); only the report of that could not be written: standard output: \(cause)\n"
+        #expect(run.message.hasSuffix(expected), "\(arguments) \(run.message)")
+      }
+      try run("increment", "n", done: "the sum is saved")
+      #expect(try tool.succeed("get", "n") == "1\n")
+      try run("import", "--json", file, done: "the settings are saved")
+      #expect(try tool.succeed("get", "web/port") == "80\n")
+      try run("copy", "--json", "web", "other", done: "the settings are saved")
+      #expect(try tool.succeed("get", "other/port") == "80\n")
+      let (database, salvaged) = (tool.path("all.sqlite"), tool.path("salvaged.coffer"))
+      try run("export", "--json", "-o", database, "web", done: "1 item written to \(database)")
+      #expect(tool.exists(database))
+      try run("salvage", "-o", salvaged, done: "what is readable is written to \(salvaged)")
+      #expect(try tool.succeed("get", "web/port", "-d", salvaged) == "80\n")
+      try run("rotate", "--json", done: "the store has its new key")
+      try run("doctor", "--accept-older", done: "the store is accepted, whatever was known before")
+      // Nothing is done where there is only an answer.
+      let get = try tool.run(["-c", script, Tool.executable, "get", "n"], input: [], program: "/bin/bash")
+      #expect(get.code == (isClosed ? 141 : 14) && !get.message.contains("only the report"), "\(get)")
+    }
+  #endif
+
   @Test("get --base64 and --hex show the bytes of text, too")
   func encodings() throws {
     let tool = try sample()

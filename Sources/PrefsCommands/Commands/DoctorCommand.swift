@@ -43,7 +43,12 @@ struct DoctorCommand: ParsableCommand {
     let findings = try examine(session)
     let style = common.style
     let text = FindingsText(findings: findings)
-    try StandardOutput.write(json ? text.json + "\n" : text.summary(style))
+    let answer = json ? text.json + "\n" : text.summary(style)
+    if acceptOlder {
+      try StandardOutput.report(answer, of: "the store is accepted, whatever was known before")
+    } else {
+      try StandardOutput.write(answer)
+    }
     if !findings.problems.isEmpty { throw ExitCode(ExitStatus.integrity.rawValue) }
   }
 

@@ -106,7 +106,7 @@ struct ExportCommand: ParsableCommand {
     common.note("\(output) holds its settings unencrypted: delete it when it is no longer needed.")
     let text = JSONText.object([("output", JSONText.quoted(output)), ("items", "\(count)")])
     let items = DisplayText.count(count, "item", "items")
-    if json { return try StandardOutput.write(text + "\n") }
+    if json { return try StandardOutput.report(text + "\n", of: "\(items) written to \(output)") }
     common.note("\(items) written to \(DisplayText.escapingControls(output)).")
   }
 

@@ -50,7 +50,7 @@ struct IncrementCommand: ParsableCommand {
         throw Failure(failure.status, "the value for key \"\(reference.key)\": \(failure.message) Nothing was changed.")
       }
     }
-    try StandardOutput.write(ValueText.text(sum) + "\n")
+    try StandardOutput.report(ValueText.text(sum) + "\n", of: "the sum is saved")
   }
 
   private func readStep() throws -> Value {

@@ -42,43 +42,54 @@ struct RotateCommand: ParsableCommand {
 
   mutating func run() throws {
     let session = try CommandSession(common)
+    let report: Report
     if newRootKey || whose.vault {
-      try session.withSlots(whose) { slots in
+      report = try session.withSlots(whose) { slots in
         let before = try slots.holder.slots()
         let dropped = try keep.droppedSlots(in: before)
         try KeyReplacement(slots: slots, keys: keep.sources(), dropped: dropped, options: common.ofSession).run()
-        try report(session, before: before, after: try slots.holder.slots())
-        common.note(try slots.openers())
-        session.noteCopies()
+        return Report(before: before, after: try slots.holder.slots(), openers: try slots.openers())
       }
       // `prefs unlock` kept the old key.
       if whose.vault {
         try UnlockState(storeID: Database.storeID(at: session.path), options: common.ofSession).forget()
       }
     } else {
-      try session.using(try session.open()) { database in
+      report = try session.using(try session.open()) { database in
         let slots = try database.slots()
         try ProgressBar.during("re-encrypting", common) { try database.rotate(progress: $0) }
-        try report(session, before: slots, after: slots)
-        common.note(try OpenSlots(holder: database, key: nil, areOfVault: false, other: database.vault).openers())
-        session.noteCopies()
+        let open = OpenSlots(holder: database, key: nil, areOfVault: false, other: database.vault)
+        return Report(before: slots, after: slots, openers: try open.openers())
       }
     }
+    try write(report, session)
   }
 
-  private func report(_ session: CommandSession, before: [SlotInfo], after: [SlotInfo]) throws {
-    let dropped = before.filter { slot in !after.contains { $0.id == slot.id } }
-    if json {
-      let object = JSONText.object([
-        ("store", JSONText.quoted(session.path)), ("vault", whose.vault ? "true" : "false"),
-        ("newRootKey", newRootKey ? "true" : "false"),
-        ("dropped", JSONText.array(dropped.map(SlotText.json))), ("slots", JSONText.array(after.map(SlotText.json))),
-      ])
-      try StandardOutput.write(object + "\n")
-    }
+  /// What is known once everything is done.
+  private struct Report {
+    let before: [SlotInfo]
+    let after: [SlotInfo]
+    /// What still opens the store or the vault, in a sentence.
+    let openers: String
+
+    var dropped: [SlotInfo] { before.filter { slot in !after.contains { $0.id == slot.id } } }
+  }
+
+  private func write(_ report: Report, _ session: CommandSession) throws {
+    let dropped = report.dropped
     let ending = dropped.isEmpty ? "" : " Dropped: \(SlotText.list(dropped))."
     let what = whose.vault ? "the vault of \(session.path), which is locked now," : session.path
     common.note("encrypted \(what) under a new key.\(ending)")
+    common.note(report.openers)
+    session.noteCopies()
+    guard json else { return }
+    let object = JSONText.object([
+      ("store", JSONText.quoted(session.path)), ("vault", whose.vault ? "true" : "false"),
+      ("newRootKey", newRootKey ? "true" : "false"),
+      ("dropped", JSONText.array(dropped.map(SlotText.json))),
+      ("slots", JSONText.array(report.after.map(SlotText.json))),
+    ])
+    try StandardOutput.report(object + "\n", of: "\(whose.vault ? "the vault" : "the store") has its new key")
   }
 }
 

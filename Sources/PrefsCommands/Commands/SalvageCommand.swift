@@ -44,7 +44,8 @@ struct SalvageCommand: ParsableCommand {
     }
     let text = SalvageText(report: report, source: session.path, output: output)
     let style = common.style
-    try StandardOutput.write(json ? text.json + "\n" : text.summary(style))
+    try StandardOutput.report(
+      json ? text.json + "\n" : text.summary(style), of: "what is readable is written to \(output)")
     if !report.isComplete { throw ExitCode(ExitStatus.integrity.rawValue) }
   }
 }

@@ -44,7 +44,8 @@ struct ImportText {
 
   /// Prints the report: JSON and what a dry run finds, which were asked for, on standard output, and else a message.
   func write(asJSON: Bool, _ talking: some Talking) throws {
-    if asJSON || isDryRun { return try StandardOutput.write(asJSON ? json + "\n" : summary) }
+    if isDryRun { return try StandardOutput.write(asJSON ? json + "\n" : summary) }
+    if asJSON { return try StandardOutput.report(json + "\n", of: "the settings are saved") }
     if !talking.quiet { Message.write(summary) }
   }
 

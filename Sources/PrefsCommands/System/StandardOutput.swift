@@ -1,3 +1,11 @@
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
 /// Standard output: only the command's answer, written in large pieces.
 package struct StandardOutput {
   private var buffer: [UInt8] = []
@@ -36,6 +44,27 @@ package struct StandardOutput {
     var output = StandardOutput()
     output.write(text)
     try output.finish()
+  }
+
+  /// Writes `text` as the whole answer of a command that has changed something.
+  ///
+  /// - Parameter done: What is done, and stays so if the answer cannot be written: a sentence without its full stop.
+  package static func report(_ text: String, of done: String) throws {
+    try UnwrittenReport.during(done) { try write(text) }
+  }
+}
+
+/// What a command has done is done, but its answer could not be written.
+package struct UnwrittenReport: Error {
+  /// What is done: a sentence without its full stop.
+  let done: String
+  let cause: any Error
+
+  /// Runs `write`, which writes the answer.
+  package static func during(_ done: String, _ write: () throws -> Void) throws {
+    // A reader that has gone must not end the process before it has said what is done.
+    signal(SIGPIPE, SIG_IGN)
+    do { try write() } catch { throw UnwrittenReport(done: done, cause: error) }
   }
 }
 

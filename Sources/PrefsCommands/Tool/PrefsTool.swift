@@ -159,11 +159,20 @@ public enum PrefsTool {
         )
       default: outcome(of: Failure(error), root)
       }
+    case let report as UnwrittenReport: outcome(of: report, root)
     case let code as ExitCode: (code.rawValue, nil)
     // The code that SIGPIPE would have caused, had the caller not chosen to ignore it.
     case is ClosedPipe: (128 + SIGPIPE, nil)
     default: outcomeOfParsing(error, root)
     }
+  }
+
+  private static func outcome(
+    of report: UnwrittenReport, _ root: any ParsableCommand.Type
+  ) -> (code: Int32, lines: [String]?) {
+    let (code, lines) = outcome(of: report.cause, root)
+    let cause = lines ?? ["standard output: the reader has closed it."]
+    return (code, ["\(report.done); only the report of that could not be written: \(cause.joined(separator: " "))"])
   }
 
   /// Whether the arguments ask for the list of commands.

@@ -53,7 +53,11 @@ struct InviteCommand: AsyncParsableCommand {
     try await one.withFleet { fleet in
       let file = try NewOutputFile.named(output)
       do {
-        try NewOutputFile.write(line: try await fleet.invite(name, role: role, expires: expires?.date).text, to: file)
+        let invitation = try await fleet.invite(name, role: role, expires: expires?.date)
+        let undo = CommandHint.text("fleet remove \(CommandHint.quoted(name))")
+        try UnwrittenReport.during("\(name) is invited, and `\(undo)` takes that back") {
+          try NewOutputFile.write(line: invitation.text, to: file)
+        }
       } catch {
         file?.remove()
         throw error

@@ -33,7 +33,10 @@ struct SyncCommand: AsyncParsableCommand {
         let found = try await fleet.findings()
         reports.append(report)
         findings += found
-        if json { try StandardOutput.write(report.json(of: try await fleet.status().fleet, findings: found) + "\n") }
+        if json {
+          let text = report.json(of: try await fleet.status().fleet, findings: found) + "\n"
+          try StandardOutput.report(text, of: "the settings are in step with the fleet")
+        }
         options.common.note(report.text)
         let status = try await fleet.status()
         if status.role == .reader, status.unpushedCount > 0 {
