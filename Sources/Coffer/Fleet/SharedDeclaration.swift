@@ -137,6 +137,26 @@ extension DeclarationTable {
     return stored.content?.declaration(of: key, in: collection)
   }
 
+  /// The declarations of a collection by fleets that hold here.
+  ///
+  /// - Parameter isSuite: Whether only those count that hold in its suites.
+  func sharedDeclarations(in collection: String, isSuite: Bool) throws -> [DeclaredSetting] {
+    let statement = try connection.statement(
+      """
+      SELECT application, application_version, declaration, own, key FROM fleet_declarations
+      WHERE collection = ? AND shared AND declaration IS NOT NULL
+      """)
+    statement.bind(collection, at: 1)
+    var rows: [(key: String, stored: StoredDeclaration)] = []
+    try statement.query { rows.append(($0.text(4), Self.stored($0))) }
+    return try rows.compactMap { key, stored in
+      guard try stored.holds(over: own(key, in: collection)), let content = stored.content,
+        let declaration = content.declaration(of: key, in: collection), !isSuite || !declaration.isShared
+      else { return nil }
+      return DeclaredSetting(declaration: declaration, application: content.application, version: content.version)
+    }
+  }
+
   private static func stored(_ row: borrowing Statement.Row) -> StoredDeclaration {
     StoredDeclaration(
       content: SharedDeclaration(application: row.text(0), version: row.optionalText(1), json: row.text(2)),

@@ -70,24 +70,34 @@ package struct DeclarationTable {
     return names
   }
 
-  /// The applications that declare settings of a collection, in order.
+  /// The applications that declare settings of a collection, in order: programs of this host, and those of fleets.
   func applications(in collection: String) throws -> [String] {
     guard try isThere else { return [] }
+    let isInFleet = try hasShared
     var applications: [String] = []
     for (name, isSuite) in Self.names(collection) {
-      let sql: StaticString =
-        isSuite
-        ? "SELECT application, key, declaration FROM declarations WHERE collection = ? ORDER BY application"
-        : "SELECT DISTINCT application FROM declarations WHERE collection = ? ORDER BY application"
-      let statement = try connection.statement(sql)
-      statement.bind(name, at: 1)
-      try statement.query { row in
-        // Suites have no part of a shared collection.
-        if isSuite, try Self.parse(row.text(2), row.text(1), in: name).isShared { return }
-        if !applications.contains(where: { $0.utf8.elementsEqual(row.text(0).utf8) }) {
-          applications.append(row.text(0))
-        }
+      var found = try ownApplications(in: name, isSuite: isSuite)
+      if isInFleet { found += try sharedDeclarations(in: name, isSuite: isSuite).map(\.application) }
+      for application in found.map({ ByteString($0) }).sorted()
+      where !applications.contains(where: { ByteString($0) == application }) {
+        applications.append(application.string)
       }
+    }
+    return applications
+  }
+
+  private func ownApplications(in collection: String, isSuite: Bool) throws -> [String] {
+    let sql: StaticString =
+      isSuite
+      ? "SELECT application, key, declaration FROM declarations WHERE collection = ?"
+      : "SELECT DISTINCT application FROM declarations WHERE collection = ?"
+    let statement = try connection.statement(sql)
+    statement.bind(collection, at: 1)
+    var applications: [String] = []
+    try statement.query { row in
+      // Suites have no part of a shared collection.
+      if isSuite, try Self.parse(row.text(2), row.text(1), in: collection).isShared { return }
+      applications.append(row.text(0))
     }
     return applications
   }

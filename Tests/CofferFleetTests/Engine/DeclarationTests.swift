@@ -79,6 +79,37 @@ struct DeclarationTests {
     #expect(actions.contains("took a fleet's declarations of\tshop"))
   }
 
+  @Test("tell a host without the program which names there are, and whose administrators' files count")
+  func names() async throws {
+    let a = try Host("a")
+    try a.declare(.number("workers", upTo: 64))
+    try await a.create(carrier, collections: ["web", "open"])
+    try await a.sync()
+    let b = try await Host("b").join(a, carrier)
+    func applications(_ collection: String) throws -> [String] {
+      try b.connection.read { try $0.effectiveSettings(of: collection).applications }
+    }
+    func set(_ key: String, _ collection: String) throws {
+      try b.connection.readWrite { transaction in
+        transaction.session.settingRules = SettingRules(files: AdministratorFiles())
+        try transaction.setObject(1, forKey: key, inCollection: collection)
+      }
+    }
+    for collection in ["web", "web@staging", "acme/web"] {
+      #expect(try applications(collection).contains("shop"))
+      #expect(throws: CofferError.self) { try set("wrkers", collection) }
+      try set("workers", collection)
+    }
+    #expect(try applications("open") == ["open"])
+    try set("wrkers", "open")
+    // What its own program declares counts as well.
+    try b.declare(.number("threads", upTo: 4), by: "bar")
+    #expect(try applications("web") == ["web", "bar", "shop"])
+    try a.declare()
+    for host in [a, b] { try await host.sync() }
+    #expect(try applications("web") == ["web", "bar"])
+  }
+
   @Test("come from several applications, each setting with its own")
   func applications() async throws {
     let hosts = try await fleet(of: "a", "b", "c", on: carrier)

@@ -163,6 +163,38 @@ struct FleetProgramTests {
     #expect(try server.fleet("log").output.contains("declared"))
   }
 
+  @Test("A host without the program refuses names that it does not declare, and follows the locks for it")
+  func locks() async throws {
+    let place = try await CarrierPlace(.file)
+    let hosts = try toolFleet("server", "laptop", at: place.address)
+    let declared = #"[{"name": "workers", "collection": "web", "type": "int", "limits": [{"maximum": 64}]}]"#
+    #expect(try hosts[0].prefs(["schema", "load", "-", "--application", "shop"], input: declared).code == 0)
+    try hosts[0].set("web/workers", "8")
+    for host in [hosts[0], hosts[1]] { try host.succeed("sync") }
+    for host in hosts {
+      for command in [["set", "web/wrkers", "5"], ["increment", "web/wrkers"], ["append", "web/wrkers", "x"]] {
+        let run = try host.prefs(command)
+        #expect(run.code == 8 && run.message.contains("did you mean \"web/workers\"?"), "\(command) \(run)")
+      }
+      let imported = try host.prefs(["import", "-", "--format", "json"], input: #"{"web": {"wrkers": 1}}"#)
+      #expect(imported.code == 8, "\(imported)")
+      let folder = host.home.file("shop.d")
+      try FileManager.default.createDirectory(
+        atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+      func manage(_ text: String) throws {
+        try Data(text.utf8).write(to: URL(filePath: "\(folder)/1.json"))
+        #expect(chmod("\(folder)/1.json", 0o644) == 0)
+      }
+      let managed = ["PREFS_MANAGED_DIR": host.home.path]
+      try manage(#"{"locked": {"web/workers": 11}}"#)
+      #expect(try host.prefs(["get", "web/workers"], environment: managed).output == "11\n")
+      #expect(try host.prefs(["set", "web/workers", "9"], environment: managed).code == 13)
+      try manage(#"{"locked": {"web/workers": 999}}"#)
+      let validated = try host.prefs(["validate"], environment: managed)
+      #expect(validated.code == 8 && validated.output.contains("must be 64 or less, not 999"), "\(validated)")
+    }
+  }
+
   @Test("A change is shared immediately while both sides run, in either direction", arguments: CarrierKind.allCases)
   func running(_ kind: CarrierKind) async throws {
     let place = try await CarrierPlace(kind)
