@@ -134,11 +134,6 @@ package struct EffectiveSettings: Sendable {
   package func noteOfLock(_ key: String) -> String? {
     locked(key).map { "\(KeyText.of(key, in: collection)) keeps the value that \($0.place) locks, in every program." }
   }
-
-  /// Names in the collection's own files that may be slips for `locked`, and their places.
-  package var doubts: [(name: String, place: ManagedSettings.Place)] {
-    files.filter { $0.isOf(collection) }.flatMap(\.doubts)
-  }
 }
 
 /// The administrators' files as a tool reads them: those of each application once.
@@ -162,6 +157,38 @@ package final class AdministratorFiles: Sendable {
     let settings = try ManagedSettings(in: folders(of: application))
     known.withLock { $0[ByteString(application)] = settings }
     return settings
+  }
+
+  /// A value in the files of an application.
+  package struct Entry {
+    /// Its name, without the application's own collection.
+    package let name: String
+    package let value: Value
+    package let place: ManagedSettings.Place
+    package let isLocked: Bool
+  }
+
+  /// The values in the files of an application, in the order of their names, locked ones first.
+  ///
+  /// - Throws: As ``settings(ofApplication:)``.
+  package func entries(ofApplication application: String) throws -> [Entry] {
+    let settings = try settings(ofApplication: application)
+    let parts = [(settings.locked, true), (settings.defaults, false)]
+    return Set(settings.locked.keys).union(settings.defaults.keys).sorted().flatMap { name in
+      parts.compactMap { values, isLocked -> Entry? in
+        guard let entry = values[name], let place = entry.place else { return nil }
+        return Entry(name: name.string, value: entry.value, place: place, isLocked: isLocked)
+      }
+    }
+  }
+
+  /// Names in the files of an application that may be slips for `locked`, and their places.
+  ///
+  /// - Throws: As ``settings(ofApplication:)``.
+  package func doubts(
+    ofApplication application: String
+  ) throws -> [(name: String, place: ManagedSettings.Place)] {
+    try settings(ofApplication: application).doubts
   }
 
   func folders(of application: String) -> ManagedSettings.Folders {

@@ -9,8 +9,9 @@ struct ValidateCommand: ParsableCommand {
     discussion: """
       Checks the named collection, or all collections with declared settings, for undeclared keys, values of the wrong \
       type or outside their limits, and deprecated settings. Values that an administrator of this host sets or locks are \
-      checked, too. `prefs doctor` checks the store's file instead. The exit code is 8 if there are findings; a deprecated setting, \
-      or a name that may be a slip for "locked", does not count. Values of secrets and sealed collections are not shown.
+      checked, too: also names under which no program is known to read anything, and locks of one setting that differ between \
+      the applications that declare it. `prefs doctor` checks the store's file instead. The exit code is 8 if there are findings; \
+      a deprecated setting, and what may be meant as it is, does not count. Values of secrets and sealed collections are not shown.
 
       An administrator's settings for the application shop are the files /etc/coffer/shop.d/*.json and *.plist, in the order of their \
       names. Their values are defaults. The dictionary "locked" has values that override all others, and that no user can \
@@ -43,11 +44,15 @@ struct ValidateCommand: ParsableCommand {
     let collection = try common.collection(name)
     let (collections, findings) = try CommandSession(common, in: collection.map { [$0] } ?? []).read { transaction in
       let declared = try DeclaredKeys(transaction)
-      let collections = try collection.map { [$0.name] } ?? Self.collections(declared, transaction)
-      let findings = try collections.flatMap {
-        try Self.findings($0, declared, transaction) + Self.managedFindings($0, declared, transaction)
+      let collections = try collection.map { [$0.name] } ?? declared.collections(transaction)
+      let stored = try collections.flatMap { try Self.findings($0, declared, transaction) }
+      let managed = try Self.managedFindings(collection?.name, collections, declared, transaction)
+      // Stable: what is stored first.
+      let findings = (stored + managed).enumerated().sorted { a, b in
+        let names = [a, b].map { ByteString($0.element.collection) }
+        return names[0] == names[1] ? a.offset < b.offset : names[0] < names[1]
       }
-      return (collections, findings)
+      return (collections, findings.map(\.element))
     }
     let strays = collections.flatMap(ManagedSettings.strays)
     if json {
@@ -64,38 +69,26 @@ struct ValidateCommand: ParsableCommand {
     if !strays.isEmpty || findings.contains(where: { $0.kind.isFailure }) { throw ExitCode(ExitStatus.format.rawValue) }
   }
 
-  /// The collections of the store, and those that are only declared.
-  private static func collections(
-    _ declared: DeclaredKeys, _ transaction: borrowing ReadTransaction
-  ) throws -> [String] {
-    let names = try transaction.allCollections() + declared.settings.map(\.declaration.collection)
-    return Set(names.map(ByteString.init)).sorted().map(\.string)
-  }
-
   /// The problems in the files of `/etc/coffer`.
+  ///
+  /// - Parameter named: The one collection that is checked.
   private static func managedFindings(
-    _ collection: String, _ declared: DeclaredKeys, _ transaction: borrowing ReadTransaction
+    _ named: String?, _ collections: [String], _ declared: DeclaredKeys, _ transaction: borrowing ReadTransaction
   ) throws -> [SettingFinding] {
-    // An environment uses its parent's files.
-    guard CollectionEnvironment(collection: collection) == nil else { return [] }
-    let effective = try transaction.effectiveSettings(of: collection)
-    let doubts = effective.doubts.filter { declared.setting($0.name, in: collection) == nil }.map {
-      SettingFinding(
-        collection: collection, key: $0.name, kind: .doubtful,
-        text: "in \($0.place) locks nothing. Was it meant to be \"locked\"?")
+    // An environment uses its parent's files, which are checked with that.
+    guard named.flatMap(CollectionEnvironment.init(collection:)) == nil else { return [] }
+    let applications =
+      try named.map { try transaction.effectiveSettings(of: $0).applications }
+      ?? declared.applications(named: collections)
+    let findings =
+      try applications.flatMap { try ManagedFindings(application: $0, declared: declared).all(transaction) }
+      + ManagedFindings.disagreements(declared)
+    // Of the files of other applications, what they say of this collection, or of none that is known.
+    guard let named else { return findings }
+    return findings.filter { finding in
+      let collection = CollectionEnvironment(collection: finding.collection)?.parent ?? finding.collection
+      return ByteString(collection) == ByteString(named) || declared.settings(in: collection).isEmpty
     }
-    guard effective.hasDeclarations else { return doubts }
-    let keys = try effective.managedKeys(transaction)
-    return doubts
-      + keys.flatMap { key in
-        [effective.locked(key), effective.managedDefault(key)].compactMap(\.self).flatMap { value, place in
-          SettingFinding.all(
-            of: key, in: collection, declared,
-            isSealed: declared.setting(key, in: collection)?.declaration.type == .secret,
-            place: place.description
-          ) { value }
-        }
-      }
   }
 
   private static func findings(

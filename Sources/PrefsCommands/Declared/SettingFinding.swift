@@ -4,6 +4,8 @@ import Coffer
 package struct SettingFinding {
   package enum Kind: String {
     case unknown, type, limit, deprecated, doubtful
+    /// Administrators' locks for several applications differ.
+    case disagreement
 
     /// Whether it has to be mended.
     var isFailure: Bool { ![.deprecated, .doubtful].contains(self) }

@@ -24,7 +24,7 @@ package struct Findings {
   /// Notes that are not problems.
   var notes: [String] { (status?.notes ?? []) + vaultNotes + overdue + doubts }
   private var vaultNotes: [String] = []
-  /// What may be a slip in the administrator's files, as sentences.
+  /// What in the administrator's files may not be meant as it is, as sentences.
   private var doubts: [String] = []
   /// The overdue settings, as sentences.
   private var overdue: [String] = []
@@ -42,20 +42,20 @@ package struct Findings {
 
   /// What is wrong with the administrator's files in `/etc/coffer`, and what may be.
   private static func managed(_ database: Database) throws -> (problems: [String], doubts: [String]) {
-    let (collections, declared) = try database.makeConnection().read { transaction in
-      (try transaction.session.namesOfAllCollections(), try DeclaredKeys(transaction))
-    }
-    let applications = Set(
-      collections.map { ByteString(CollectionEnvironment(collection: $0)?.parent ?? $0) }
-        + declared.settings.flatMap { $0.owners.map { ByteString($0.application) } }
-    ).sorted().map(\.string)
-    let doubts = applications.flatMap { application in
+    try database.makeConnection().read { transaction in
+      let declared = try DeclaredKeys(transaction)
+      let applications = declared.applications(named: try transaction.session.namesOfAllCollections())
       // What cannot be read is a problem.
-      ((try? EffectiveSettings(of: application, AdministratorFiles()).doubts) ?? []).filter {
-        declared.setting($0.name, in: application) == nil
-      }.map { "\($0.place): \"\($0.name)\" is a setting, and locks nothing. Was it meant to be \"locked\"?" }
+      let findings =
+        applications.flatMap { application in
+          (try? ManagedFindings(application: application, declared: declared).all(transaction)) ?? []
+        } + ((try? ManagedFindings.disagreements(declared)) ?? [])
+      // Values are checked by `prefs validate`.
+      let doubts = findings.filter { ![.type, .limit].contains($0.kind) }.map { finding in
+        "\(KeyText.of(finding.key, in: finding.collection)) \(finding.text)"
+      }
+      return (ManagedSettings.problems(ofApplications: applications).map(\.description), doubts)
     }
-    return (ManagedSettings.problems(ofApplications: applications).map(\.description), doubts)
   }
 
   /// Examines a store that can be opened.

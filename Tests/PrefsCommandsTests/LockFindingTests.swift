@@ -1,0 +1,95 @@
+import Foundation
+import Testing
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+/// Locks in the files of two applications, `org.x` and `org.y`, which declare `port` in the collection `net`.
+@Suite("Locks of several applications, and locks of nothing") struct LockFindingTests {
+  private let tool: Tool
+
+  init() throws {
+    tool = try Tool()
+    for application in ["org.x", "org.y"] {
+      let declared = #"[{"name": "port", "collection": "net", "type": "int", "default": 1}]"#
+      try tool.succeed("schema", "load", "-", "--application", application, input: declared)
+    }
+  }
+
+  @discardableResult
+  private func manage(_ application: String, _ text: String) throws -> String {
+    try FileManager.default.createDirectory(
+      atPath: tool.path("managed/\(application).d"), withIntermediateDirectories: true,
+      attributes: [.posixPermissions: 0o755])
+    let file = try tool.write("managed/\(application).d/10.json", text.utf8)
+    chmod(file, 0o644)
+    return file
+  }
+
+  private func run(_ words: String..., input: String = "") throws -> Tool.Run {
+    try tool.run(words, input: input.utf8, environment: ["PREFS_MANAGED_DIR": tool.path("managed")])
+  }
+
+  /// Runs the tool for an application, on the store of the others.
+  private func run(_ application: String, _ words: [String]) throws -> Tool.Run {
+    try tool.run(
+      ["--app", application, "-d", tool.store, "--key-file", tool.keyFile, "-c", "net"] + words, input: [],
+      environment: ["PREFS_MANAGED_DIR": tool.path("managed")])
+  }
+
+  @Test("validate and doctor name locks of one setting that differ between applications")
+  func disagreement() throws {
+    let x = try manage("org.x", #"{"locked": {"net/port": 4444}}"#)
+    var validate = try run("validate")
+    #expect(validate.code == 0 && validate.text == "net/port is locked in \(x):1, but not for org.y.\n", "\(validate)")
+    let y = try manage("org.y", #"{"locked": {"net/port": 5555}}"#)
+    validate = try run("validate")
+    let words = "net/port is locked at different values in \(x):1 and \(y):1; each program has that of its own files."
+    #expect(validate.code == 8 && validate.text == words + "\n", "\(validate)")
+    #expect(try run("validate", "net", "--json").text.contains(#""kind":"disagreement""#))
+    #expect(try run("doctor").text.contains(words))
+    try manage("org.y", #"{"locked": {"net/port": 4444}}"#)
+    #expect(try run("validate").text.isEmpty)
+  }
+
+  @Test(
+    "validate and doctor name a lock that binds nothing known, and say what was meant",
+    arguments: [
+      (
+        #"{"locked": {"net": {"port": 1}}}"#, "org.x/net",
+        "it is a collection. Write each of its settings as \"net/port\"."
+      ),
+      (#"{"locked": {"port": 1}}"#, "org.x/port", "it is not declared; did you mean \"net/port\"?"),
+      (#"{"locked": {"org.x@staging/kk": 1}}"#, "org.x@staging/kk", "Write \"kk\"."),
+      (#"{"locked": {"net@staging/port": 1}}"#, "net@staging/port", "Write \"net/port\"."),
+      (#"{"locked": {"net/prot": 1}}"#, "net/prot", "is not declared; did you mean \"net/port\"?"),
+      (#"{"port": 1, "locked": ["port"]}"#, "org.x/port", "it is not declared; did you mean \"net/port\"?"),
+    ])
+  func unbound(_ text: String, _ name: String, _ reason: String) throws {
+    let file = try manage("org.x", text)
+    let validate = try run("validate")
+    let first = validate.text.split(separator: "\n").first ?? ""
+    #expect(validate.code == 8, "\(validate)")
+    #expect(first.hasPrefix("\(name) in \(file):1 ") && first.hasSuffix(reason), "\(validate.text)")
+    #expect(try run("doctor").text.contains("\(name) in \(file):1 "))
+    #expect(try run("validate", "net").code == 8)
+  }
+
+  @Test("A lock of what another application declares is named; one of a program that declares nothing is not")
+  func others() throws {
+    let z = try manage("org.z", #"{"locked": {"net/port": 7}}"#)
+    try manage("free", #"{"locked": {"anything": 7, "some/thing": 8}}"#)
+    try tool.succeed("set", "free/text", "x")
+    #expect(try run("validate").text.isEmpty)
+    try tool.succeed(
+      "schema", "load", "-", "--application", "org.z", input: #"[{"name": "z", "collection": "org.z", "type": "int"}]"#)
+    let validate = try run("validate")
+    let words = "net/port in \(z):1 locks nothing that is known: org.z does not declare it, but org.x, org.y"
+    #expect(validate.code == 8 && validate.text.hasPrefix(words), "\(validate)")
+  }
+}
