@@ -77,11 +77,13 @@
     ///
     /// - Throws: `CofferError.notDecodable`, `.invalidValue`, `.vaultLocked`, `.closed`, `.damaged` or `.inputOutput`.
     public func value(forKey key: AbsoluteConfigKey, type: ConfigType) throws -> LookupResult {
-      try lookup.value(of: key, type, at: lookup.now) { name, collection in
-        try inForce.value(name, in: collection) {
+      try lookup.value(of: key, type, at: lookup.now) { name, collection, isGood in
+        try inForce.find(name, in: collection) {
           try proxy.openedValue(forKey: name, inCollection: collection)
         } managed: {
           (value: $0, isSealed: false)
+        } isGood: {
+          isGood($0, $1)
         }
       }
     }
@@ -149,11 +151,13 @@
 
     func value(forKey key: AbsoluteConfigKey, type: ConfigType) throws -> LookupResult {
       let content = try content.get()
-      return try lookup.value(of: key, type, at: moment) { name, collection in
-        try inForce.value(name, in: collection) {
+      return try lookup.value(of: key, type, at: moment) { name, collection, isGood in
+        try inForce.find(name, in: collection) {
           try content.item(forKey: name, inCollection: collection)?.openedValue()
         } managed: {
           (value: $0, isSealed: false)
+        } isGood: {
+          isGood($0, $1)
         }
       }
     }

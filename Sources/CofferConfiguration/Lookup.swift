@@ -27,6 +27,12 @@
       self.database = database
     }
 
+    /// Offers the values of a key in a collection, in order: the first good one is taken.
+    typealias Find = (
+      _ name: String, _ collection: String,
+      _ isGood: (_ found: (value: Value, isSealed: Bool), _ place: String) -> Bool
+    ) throws -> Void
+
     /// The moment of a read of current values: after all snapshots up to now.
     var now: Int { snapshotCount.load(ordering: .relaxed) + 1 }
 
@@ -35,10 +41,9 @@
 
     /// The first good value in the collections; the last good one, if a bad one has come.
     ///
-    /// - Parameter find: Returns the value of a key in a collection, and whether it is sealed there.
+    /// - Parameter find: Offers the values of a key in a collection, until one is good.
     func value(
-      of key: AbsoluteConfigKey, _ type: ConfigType, at moment: Int,
-      _ find: (_ name: String, _ collection: String) throws -> (value: Value, isSealed: Bool)?
+      of key: AbsoluteConfigKey, _ type: ConfigType, at moment: Int, _ find: Find
     ) throws -> LookupResult {
       let name = key.components.joined(separator: ".")
       let place = LastGoodValues.Place(name, in: places[0].collection, as: type.swiftType)
@@ -78,8 +83,8 @@
       let instead =
         if !isAccepted {
           "the last good value"
-        } else if let collection = search.collection {
-          "the value of collection \"\(collection)\""
+        } else if let source = search.source {
+          "the value of \(source)"
         } else {
           "the reader's default"
         }
@@ -92,55 +97,59 @@
       /// Without a value, if there is no good one.
       var result: LookupResult
       /// Where the good value is.
-      var collection: String?
+      var source: String?
       var isSealed = false
       var problems: [SettingProblem] = []
       /// The error of the first bad value.
       var firstError: CofferError?
     }
 
-    private func search(
-      for name: String, _ type: ConfigType,
-      _ find: (_ name: String, _ collection: String) throws -> (value: Value, isSealed: Bool)?
-    ) throws -> Search {
+    private func search(for name: String, _ type: ConfigType, _ find: Find) throws -> Search {
       var search = Search(result: LookupResult(encodedKey: Self.path(name, places[0].collection), value: nil))
-      for place in places {
-        guard let (value, isSealed) = try find(name, place.collection) else { continue }
-        search.isSealed = search.isSealed || isSealed
-        let declaration = place.declarations.isEmpty ? nil : place.declarations[name]
-        if let reason = declaration?.problem(of: value, showsValue: !isSealed) {
-          search.note(
-            .invalidValue(collection: place.collection, key: name, reason: reason), reason, of: value, name, place)
-        } else if let content = ConfigContent(value, as: type) {
-          search.result = LookupResult(
-            encodedKey: Self.path(name, place.collection),
-            value: ConfigValue(content, isSecret: isSealed || value.kind == .secret))
-          search.collection = place.collection
-          break
-        } else {
-          let error = CofferError.notDecodable(
-            collection: place.collection, key: name, storedType: value.kind.name, requestedType: type.rawValue,
-            reason: "it cannot be converted")
-          search.note(error, "of type \(type.rawValue), not \(value.kind.name)", of: value, name, place)
-        }
+      for place in places where search.source == nil {
+        try find(name, place.collection) { found, source in search.take(found, source, name, type, place) }
       }
       return search
     }
 
     /// The key in the form of `prefs`.
-    private static func path(_ name: String, _ collection: String) -> String {
+    fileprivate static func path(_ name: String, _ collection: String) -> String {
       collection.isEmpty ? name : "\(collection)/\(name)"
     }
   }
 
   extension Lookup.Search {
-    fileprivate mutating func note(
-      _ error: CofferError, _ reason: String, of value: Value, _ name: String, _ place: Place
-    ) {
-      problems.append(
-        SettingProblem(
-          collection: place.collection, key: name, place: "collection \"\(place.collection)\"", reason: reason,
-          value: value))
+    /// Takes a value if it is good, and notes what is wrong with it if not.
+    fileprivate mutating func take(
+      _ found: (value: Value, isSealed: Bool), _ source: String, _ name: String, _ type: ConfigType, _ place: Place
+    ) -> Bool {
+      let (value, isSealed) = found
+      self.isSealed = self.isSealed || isSealed
+      let declaration = place.declarations.isEmpty ? nil : place.declarations[name]
+      if let reason = declaration?.problem(of: value, showsValue: !isSealed && declaration?.type != .secret) {
+        note(
+          .invalidValue(collection: place.collection, key: name, reason: reason),
+          SettingProblem(collection: place.collection, key: name, place: source, reason: reason, value: value))
+        return false
+      }
+      guard let content = ConfigContent(value, as: type) else {
+        let error = CofferError.notDecodable(
+          collection: place.collection, key: name, storedType: value.kind.name, requestedType: type.rawValue,
+          reason: "it cannot be converted")
+        let reason = "of type \(type.rawValue), not \(value.kind.name)"
+        note(
+          error, SettingProblem(collection: place.collection, key: name, place: source, reason: reason, value: value))
+        return false
+      }
+      result = LookupResult(
+        encodedKey: Lookup.path(name, place.collection),
+        value: ConfigValue(content, isSecret: isSealed || value.kind == .secret))
+      self.source = source
+      return true
+    }
+
+    private mutating func note(_ error: CofferError, _ problem: SettingProblem) {
+      problems.append(problem)
       firstError = firstError ?? error
     }
   }

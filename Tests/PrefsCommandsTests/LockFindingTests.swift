@@ -42,6 +42,22 @@ import Testing
       environment: ["PREFS_MANAGED_DIR": tool.path("managed")])
   }
 
+  @Test("A named application has the values of its own files for what it declares, and others' for the rest")
+  func named() throws {
+    try manage("org.x", #"{"locked": {"net/port": 4444, "net/host": "h"}}"#)
+    try manage("org.y", #"{"net/port": 5555}"#)
+    #expect(try run("org.y", ["get", "port"]).text == "5555\n")
+    #expect(try run("org.x", ["get", "port"]).text == "4444\n")
+    // What it does not declare may be locked for the other.
+    #expect(try run("org.y", ["get", "host"]).text == "h\n")
+    #expect(try run("org.x", ["set", "port", "3"]).code == 13)
+    #expect(try run("org.y", ["set", "port", "3"]).code == 0)
+    let unset = try run("org.y", ["unset", "port"])
+    #expect(unset.code == 0 && unset.message.isEmpty, "\(unset)")
+    // Without one, no program may be left out.
+    #expect(try run("set", "net/port", "3").code == 13)
+  }
+
   @Test("validate and doctor name locks of one setting that differ between applications")
   func disagreement() throws {
     let x = try manage("org.x", #"{"locked": {"net/port": 4444}}"#)
@@ -91,5 +107,29 @@ import Testing
     let validate = try run("validate")
     let words = "net/port in \(z):1 locks nothing that is known: org.z does not declare it, but org.x, org.y"
     #expect(validate.code == 8 && validate.text.hasPrefix(words), "\(validate)")
+  }
+
+  @Test("With --app, a name with a slash is that of another collection, and what names it is said")
+  func slashes() throws {
+    try manage("org.x", #"{"net/host": "managed.example", "locked": {"net2/y": 1}}"#)
+    try tool.succeed("set", "net/host", "h", "--undeclared")
+    func app(_ words: String..., input: String = "") throws -> Tool.Run {
+      try tool.run(
+        ["--app", "org.x", "-d", tool.store, "--key-file", tool.keyFile] + words, input: input.utf8,
+        environment: ["PREFS_MANAGED_DIR": tool.path("managed")])
+    }
+    let get = try app("get", "net/host")
+    #expect(get.code == 3 && get.message.contains("name it with -c net"), "\(get)")
+    #expect(try app("get", "-c", "net", "host").text == "h\n")
+    let own = """
+      [{"name": "own", "collection": "org.x", "type": "int"},
+       {"name": "port", "collection": "net", "type": "int", "default": 1}]
+      """
+    try tool.succeed("schema", "load", "-", "--application", "org.x", input: own)
+    let set = try app("set", "net/port", "5")
+    #expect(set.code == 8 && set.message.contains("key \"port\" of collection \"net\" is"), "\(set)")
+    // Nor does a program get it as a variable.
+    try tool.succeed("set", "org.x/own", "3")
+    #expect(try app("exec", "--pristine", "--", "/usr/bin/env").text == "OWN=3\n")
   }
 }

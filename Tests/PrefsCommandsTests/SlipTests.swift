@@ -77,7 +77,7 @@ import Testing
       try tool.succeed("set", "shop/port", "1", "--int")
       let run = try tool.run(command, input: [], environment: managed)
       #expect(
-        run.code == 0 && run.message == "prefs: shop/port keeps the value that \(file):1 locks, in every program.\n")
+        run.code == 0 && run.message == "prefs: shop/port keeps the value that \(file):1 locks.\n")
       #expect(try tool.run("get", "shop/port", environment: managed).text == "2\n")
       #expect(try tool.run("get", "shop/port").code == 3)
     }

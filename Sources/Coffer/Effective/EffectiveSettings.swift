@@ -14,6 +14,8 @@ import CofferCrypto
 /// 4. an administrator's default,
 /// 5. the default that the program has registered, or else declared.
 ///
+/// A value that its setting's declaration does not allow is skipped for the next one, as programs do.
+///
 /// A tool knows nothing of the second and of what a program registers. Administrators' files name a setting by its place in
 /// the store, see ``ManagedSettings/name(of:in:)``.
 package struct EffectiveSettings: Sendable {
@@ -26,6 +28,10 @@ package struct EffectiveSettings: Sendable {
   /// Whether programs declare settings of the collection.
   package let hasDeclarations: Bool
   let files: [ManagedSettings]
+  /// The keys that the first application declares, where there are others: its programs read its files alone for them.
+  let ownKeys: Set<ByteString>
+  /// Names with slashes that are no keys of this collection, and so those of other ones.
+  var otherNames: Set<ByteString> = []
   /// The parent of an environment that was named as a collection, and so shows its own values alone.
   private let hidden: String?
 
@@ -35,11 +41,15 @@ package struct EffectiveSettings: Sendable {
   /// - Parameter parent: The collection whose values show where the environment has none.
   /// - Throws: As ``AdministratorFiles/settings(ofApplication:)``.
   package init(of collection: String, parent: String? = nil, _ files: AdministratorFiles) throws {
-    try self.init(collection, parent, files, declaring: [])
+    try self.init(collection, parent, files, declaring: [], ownKeys: [])
   }
 
-  /// - Parameter declaring: The applications that declare settings of the collection.
-  init(_ collection: String, _ parent: String?, _ files: AdministratorFiles, declaring: [String]) throws {
+  /// - Parameters:
+  ///   - declaring: The applications that declare settings of the collection.
+  ///   - ownKeys: The keys that the application declares which the tool names, if others declare some, too.
+  init(
+    _ collection: String, _ parent: String?, _ files: AdministratorFiles, declaring: [String], ownKeys: Set<ByteString>
+  ) throws {
     let environment = CollectionEnvironment(collection: collection)
     self.collection = collection
     shown = [collection] + (parent.map { [$0] } ?? [])
@@ -48,12 +58,15 @@ package struct EffectiveSettings: Sendable {
     let first = files.application ?? environment?.parent ?? collection
     applications = [first] + declaring.filter { ByteString($0) != ByteString(first) }
     self.files = try applications.map(files.settings)
+    self.ownKeys = ownKeys
   }
 
   /// What is in force in a collection alone, by files that are known.
-  init(_ collection: String, _ files: [ManagedSettings]) {
+  ///
+  /// - Parameter ownKeys: The keys for which the first files count alone.
+  init(_ collection: String, _ files: [ManagedSettings], ownKeys: Set<ByteString>) {
     (self.collection, shown, hidden, hasDeclarations) = (collection, [collection], nil, false)
-    (applications, self.files) = ([], files)
+    (applications, self.files, self.ownKeys) = ([], files, ownKeys)
   }
 
   // MARK: - The order
@@ -79,27 +92,55 @@ package struct EffectiveSettings: Sendable {
     case declared(Value)
   }
 
-  /// Finds the value in force.
+  /// Finds the first good value.
   ///
   /// - Parameters:
   ///   - stored: Returns what a collection has.
   ///   - declared: Returns the declared default.
-  package func find<Stored>(
-    _ key: String, stored: (_ collection: String) throws -> Stored?, declared: () throws -> Value?
-  ) rethrows -> Found<Stored>? {
+  ///   - isGood: Whether a value at a place is good; a bad one is skipped. A declared default is not asked about.
+  func find<Stored>(
+    _ key: String, stored: (_ collection: String) throws -> Stored?, declared: () throws -> Value?,
+    isGood: (_ found: Found<Stored>, _ place: String) throws -> Bool
+  ) throws -> Found<Stored>? {
     var isHidden = false
+    func managed(_ values: [Managed], _ source: (Managed) -> Found<Stored>) throws -> Found<Stored>? {
+      for value in values {
+        let found = source(value)
+        if try isGood(found, value.place.description) { return found }
+      }
+      return nil
+    }
     return try Self.first(
-      above: { locked(key).map { .locked($0.value, $0.place) } },
+      above: { try managed(all(key, in: \.locked)) { .locked($0.value, $0.place) } },
       stored: {
         for name in shown {
-          if let stored = try stored(name) { return .stored(stored) }
+          if let stored = try stored(name), try isGood(.stored(stored), Self.place(name)) { return .stored(stored) }
         }
         // A default is not in force where the parent has a value.
         isHidden = try hidden.map { try stored($0) != nil } ?? false
         return nil
       },
-      managed: { isHidden ? nil : managedDefault(key).map { .managed($0.value, $0.place) } },
+      managed: { isHidden ? nil : try managed(managedDefaults(key)) { .managed($0.value, $0.place) } },
       fallback: { isHidden ? nil : try declared().map { .declared($0) } })
+  }
+
+  /// A stored value's place, for ``SettingProblem``.
+  package static func place(_ collection: String) -> String { "collection \"\(collection)\"" }
+
+  /// The value in force, and the bad ones that stand before it.
+  package struct Search<Stored> {
+    /// What was found; nil where the setting has no value.
+    ///
+    /// The first bad value where there are only such: what a program takes instead, only the program knows.
+    package let found: Found<Stored>?
+    /// The bad values that programs skip, in order.
+    package let problems: [SettingProblem]
+    /// Whether ``found`` is bad, too.
+    package let isBad: Bool
+
+    package init(found: Found<Stored>?, problems: [SettingProblem] = [], isBad: Bool = false) {
+      (self.found, self.problems, self.isBad) = (found, problems, isBad)
+    }
   }
 
   // MARK: - Administrators
@@ -108,20 +149,25 @@ package struct EffectiveSettings: Sendable {
   package typealias Managed = (value: Value, place: ManagedSettings.Place)
 
   /// The locked value of a key; nil if it is not locked.
-  package func locked(_ key: String) -> Managed? { first(key, in: \.locked) }
+  package func locked(_ key: String) -> Managed? { all(key, in: \.locked).first }
 
   /// An administrator's default for a key.
-  package func managedDefault(_ key: String) -> Managed? { first(key, in: \.defaults) }
+  package func managedDefault(_ key: String) -> Managed? { managedDefaults(key).first }
 
-  private func first(
+  private func managedDefaults(_ key: String) -> [Managed] {
+    otherNames.contains(ByteString(key)) ? [] : all(key, in: \.defaults)
+  }
+
+  private func all(
     _ key: String, in part: KeyPath<ManagedSettings, [ByteString: ManagedSettings.Entry]>
-  ) -> Managed? {
-    for file in files where !file.isEmpty {
-      if let entry = file.entry(file.name(of: key, in: collection), in: part), let place = entry.place {
-        return (entry.value, place)
-      }
+  ) -> [Managed] {
+    let read = ownKeys.contains(ByteString(key)) ? files.prefix(1) : files[...]
+    return read.compactMap { file in
+      guard !file.isEmpty, let entry = file.entry(file.name(of: key, in: collection), in: part),
+        let place = entry.place
+      else { return nil }
+      return (entry.value, place)
     }
-    return nil
   }
 
   /// - Throws: `CofferError.lockedByAdministrator`.
@@ -130,9 +176,10 @@ package struct EffectiveSettings: Sendable {
     throw CofferError.lockedByAdministrator(collection: collection, key: key, file: file)
   }
 
-  /// The sentence that says what stays in force of a key that was removed; nil if it is not locked.
-  package func noteOfLock(_ key: String) -> String? {
-    locked(key).map { "\(KeyText.of(key, in: collection)) keeps the value that \($0.place) locks, in every program." }
+  /// The keys of the collection with a lock or a default of an administrator.
+  package var managedKeys: [String] {
+    let keys = files.flatMap { $0.isEmpty ? [] : $0.keys(in: collection).map { ByteString($0) } }
+    return Set(keys).subtracting(otherNames).sorted().map(\.string)
   }
 }
 

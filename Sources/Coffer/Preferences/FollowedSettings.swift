@@ -8,6 +8,8 @@ package struct FollowedSettings: Sendable {
     let sources: [ManagedSource]
     /// Whether administrators' defaults show here: behind the parent's values, not the environment's.
     let hasDefaults: Bool
+    /// The keys for which the first source counts alone.
+    let ownKeys: Set<ByteString>
   }
 
   /// - Parameter collections: Those that are searched, in order.
@@ -18,14 +20,15 @@ package struct FollowedSettings: Sendable {
     let parents = collections.map { ByteString(CollectionEnvironment(collection: $0)?.parent ?? $0) }
     places = try database.makeConnection().read { transaction in
       try collections.enumerated().map { index, collection in
-        let applications = try transaction.effectiveSettings(of: collection).applications
-        let sources = try applications.map { application in
+        let settings = try transaction.effectiveSettings(of: collection)
+        let sources = try settings.applications.map { application in
           let source = try known[ByteString(application)] ?? ManagedSource(following: files.folders(of: application))
           known[ByteString(application)] = source
           return source
         }
         return Place(
-          collection: collection, sources: sources, hasDefaults: !parents[(index + 1)...].contains(parents[index]))
+          collection: collection, sources: sources, hasDefaults: !parents[(index + 1)...].contains(parents[index]),
+          ownKeys: settings.ownKeys)
       }
     }
     sources = Array(known.values)
@@ -36,23 +39,32 @@ package struct FollowedSettings: Sendable {
     }
   }
 
-  /// The value in force in a collection, which is stored or an administrator's.
-  package func value<Found>(
-    _ key: String, in collection: String, stored: () throws -> Found?, managed: (Value) -> Found
-  ) rethrows -> Found? {
+  /// Looks for the value in force in a collection, which is stored or an administrator's.
+  ///
+  /// - Parameter isGood: Whether a value at a place is good; a bad one is skipped.
+  package func find<Found>(
+    _ key: String, in collection: String, stored: () throws -> Found?, managed: (Value) -> Found,
+    isGood: (_ found: Found, _ place: String) throws -> Bool
+  ) throws {
     guard let place = places.first(where: { $0.collection.utf8.elementsEqual(collection.utf8) }),
       place.sources.contains(where: { $0.current != nil })
-    else { return try stored() }
-    let found = try EffectiveSettings(collection, place.sources.compactMap(\.current)).find(key) { _ in
+    else {
+      if let stored = try stored() { _ = try isGood(stored, EffectiveSettings.place(collection)) }
+      return
+    }
+    // A file without settings keeps its place: the first one may count alone.
+    let files = place.sources.map { $0.current ?? ManagedSettings(ofCollection: "") }
+    _ = try EffectiveSettings(collection, files, ownKeys: place.ownKeys).find(key) { _ in
       try stored()
     } declared: {
       nil
-    }
-    return switch found {
-    case .locked(let value, _)?: managed(value)
-    case .managed(let value, _)?: place.hasDefaults ? managed(value) : nil
-    case .stored(let stored)?: stored
-    case .declared?, nil: nil
+    } isGood: { found, source in
+      switch found {
+      case .locked(let value, _): try isGood(managed(value), source)
+      case .managed(let value, _): place.hasDefaults ? try isGood(managed(value), source) : false
+      case .stored(let stored): try isGood(stored, source)
+      case .declared: false
+      }
     }
   }
 

@@ -102,6 +102,29 @@ package struct DeclarationTable {
     return applications
   }
 
+  /// The keys of a collection that an application declares, on this host or in a fleet.
+  func keys(declaredBy application: String, in collection: String) throws -> Set<ByteString> {
+    guard try isThere else { return [] }
+    let isInFleet = try hasShared
+    var keys: Set<ByteString> = []
+    for (name, isSuite) in Self.names(collection) {
+      let statement = try connection.statement(
+        "SELECT key, declaration FROM declarations WHERE collection = ? AND application = ?")
+      statement.bind(name, at: 1)
+      statement.bind(application, at: 2)
+      try statement.query { row in
+        if isSuite, try Self.parse(row.text(1), row.text(0), in: name).isShared { return }
+        keys.insert(ByteString(row.text(0)))
+      }
+      guard isInFleet else { continue }
+      for shared in try sharedDeclarations(in: name, isSuite: isSuite)
+      where ByteString(shared.application) == ByteString(application) {
+        keys.insert(ByteString(shared.declaration.name))
+      }
+    }
+    return keys
+  }
+
   /// The declaration by a program of this host.
   private func declared(_ key: String, in collection: String) throws -> Declaration? {
     let statement = try connection.statement(

@@ -67,7 +67,19 @@ package struct DeclaredKeys {
     if let renamed = settings.first(where: { $0.declaration.formerNames.contains { $0.place == place } })?.declaration {
       return "not declared any more; it is called \"\(KeyText.of(renamed.name, in: renamed.collection))\" now."
     }
+    if let (other, rest) = split(key) {
+      return "not declared; key \"\(rest)\" of collection \"\(other)\" is. It is named with -c, or without --app."
+    }
     return near(key, in: collection).map { "not declared; did you mean \"\($0)\"?" } ?? "not declared."
+  }
+
+  /// The collection and the key that are declared, if a key with slashes is the name of both.
+  package func split(_ key: String) -> (collection: String, key: String)? {
+    for slash in key.utf8.indices where key.utf8[slash] == UInt8(ascii: "/") {
+      let (collection, rest) = (String(key[..<slash]), String(key[key.utf8.index(after: slash)...]))
+      if setting(rest, in: collection) != nil { return (collection, rest) }
+    }
+    return nil
   }
 
   /// The declared key most likely meant by a mistyped one.

@@ -1,12 +1,74 @@
 extension EffectiveSettings {
+  /// Finds the value in force.
+  ///
+  /// - Parameters:
+  ///   - declaration: The declaration of the setting.
+  ///   - stored: Returns what a collection has.
+  ///   - value: Returns its value; nil where that is not to be opened.
+  private func search<Stored>(
+    _ key: String, by declaration: Declaration?, _ transaction: borrowing some Reading & ~Copyable,
+    stored: (_ collection: String) throws -> Stored?, value: (Stored) throws -> Value?
+  ) throws -> Search<Stored> {
+    var first: Found<Stored>?
+    var problems: [SettingProblem] = []
+    let found = try find(key, stored: stored) {
+      declaration?.defaultValue
+    } isGood: { found, place in
+      let given: Value?
+      switch found {
+      case .stored(let stored): given = declaration == nil ? nil : try value(stored)
+      case .locked(let value, _), .managed(let value, _), .declared(let value): given = value
+      }
+      guard let declaration, let given, declaration.problem(of: given) != nil else { return true }
+      let isHidden = try declaration.type == .secret || transaction.isSealed(collection: collection)
+      first = first ?? found
+      problems.append(
+        SettingProblem(
+          collection: collection, key: key, place: place,
+          reason: declaration.problem(of: given, showsValue: !isHidden) ?? "", value: given))
+      return false
+    }
+    return Search(found: found ?? first, problems: problems, isBad: found == nil && first != nil)
+  }
+
   /// The item in force.
   package func item(
     _ key: String, _ transaction: borrowing some Reading & ~Copyable
-  ) throws -> Found<Item>? {
-    try find(key) {
+  ) throws -> Search<Item> {
+    let declaration =
+      hasDeclarations ? try transaction.declaration(forKey: key, inCollection: collection) : nil
+    return try search(key, by: declaration, transaction) {
       try transaction.item(forKey: key, inCollection: $0)
-    } declared: {
-      try transaction.declaration(forKey: key, inCollection: collection)?.defaultValue
+    } value: {
+      $0.value
+    }
+  }
+
+  /// What can be known of the value in force without opening sealed ones.
+  ///
+  /// - Parameters:
+  ///   - declaration: The declaration of the setting.
+  ///   - stored: Returns what a collection has; by default, it is looked up.
+  package func info(
+    _ key: String, by declaration: Declaration?, _ transaction: borrowing some Reading & ~Copyable,
+    stored: ((_ collection: String) -> ItemInfo?)? = nil
+  ) throws -> Search<ItemInfo> {
+    try search(key, by: declaration, transaction) { name in
+      try stored?(name) ?? transaction.info(forKey: key, inCollection: name)
+    } value: { info in
+      info.kind == .sealed ? nil : try transaction.value(forKey: key, inCollection: info.collection)
+    }
+  }
+
+  /// The sentences that say what stays in force of removed keys, or is in force instead of values that are stored.
+  ///
+  /// A locked value that programs skip is not in force.
+  package func notesOfLocks(_ keys: [String], _ transaction: borrowing some Reading & ~Copyable) -> [String] {
+    keys.compactMap { key in
+      guard locked(key) != nil, let search = try? item(key, transaction), !search.isBad,
+        case .locked(_, let place)? = search.found
+      else { return nil }
+      return "\(KeyText.of(key, in: collection)) keeps the value that \(place) locks."
     }
   }
 
@@ -16,37 +78,21 @@ extension EffectiveSettings {
   ) throws -> [String] {
     var keys: [String] = []
     for name in shown { keys += try transaction.allKeys(inCollection: name) }
-    keys += try managedKeys(transaction) + declared.settings(in: collection).map(\.declaration.name)
+    keys += managedKeys + declared.settings(in: collection).map(\.declaration.name)
     var seen: Set<ByteString> = []
     return keys.filter { seen.insert(ByteString($0)).inserted }
   }
 
-  /// The keys of the collection with a lock or a default of an administrator.
-  ///
-  /// A name with slashes may be of several collections: it is listed for the one that the store knows.
-  package func managedKeys(_ transaction: borrowing some Reading & ~Copyable) throws -> [String] {
-    var keys: Set<ByteString> = []
+  /// Finds the names in the files that are of other collections: a name with slashes is a key of this one only if it is stored
+  /// or declared here.
+  mutating func findOtherNames(_ transaction: borrowing some Reading & ~Copyable) throws {
     for file in files where !file.isEmpty {
-      for key in file.keys(in: collection) where try !isOfAnother(key, file, transaction) {
-        keys.insert(ByteString(key))
+      for key in file.keys(in: collection) where key.utf8.contains(UInt8(ascii: "/")) {
+        var isKey = try transaction.declaration(forKey: key, inCollection: collection) != nil
+        for name in shown where !isKey { isKey = try transaction.version(forKey: key, inCollection: name) > 0 }
+        if !isKey { otherNames.insert(ByteString(key)) }
       }
     }
-    return keys.sorted().map(\.string)
-  }
-
-  /// Whether a key's name in the files is rather that of a key in another collection.
-  private func isOfAnother(
-    _ key: String, _ file: ManagedSettings, _ transaction: borrowing some Reading & ~Copyable
-  ) throws -> Bool {
-    let session = transaction.session
-    for slash in key.utf8.indices where key.utf8[slash] == UInt8(ascii: "/") {
-      let other = file.name(of: String(key[..<slash]), in: collection)
-      let isKnown =
-        try transaction.numberOfKeys(inCollection: other) > 0
-        || !session.reading { try session.declarations.applications(in: other) }.isEmpty
-      if isKnown { return true }
-    }
-    return false
   }
 }
 
@@ -61,7 +107,22 @@ extension Reading where Self: ~Copyable {
   ) throws -> EffectiveSettings {
     let session = session
     let files = session.settingRules?.files ?? AdministratorFiles()
-    let declaring = try session.reading { try session.declarations.applications(in: collection) }
-    return try EffectiveSettings(collection, parent, files, declaring: declaring)
+    var settings = try session.reading { try session.effectiveSettings(of: collection, parent: parent, files) }
+    try settings.findOtherNames(self)
+    return settings
+  }
+}
+
+extension Session {
+  /// What is in force in a collection; names with slashes are taken for keys of it.
+  func effectiveSettings(
+    of collection: String, parent: String? = nil, _ files: AdministratorFiles
+  ) throws -> EffectiveSettings {
+    let declaring = try declarations.applications(in: collection)
+    var ownKeys: Set<ByteString> = []
+    if let application = files.application, declaring.contains(where: { ByteString($0) != ByteString(application) }) {
+      ownKeys = try declarations.keys(declaredBy: application, in: collection)
+    }
+    return try EffectiveSettings(collection, parent, files, declaring: declaring, ownKeys: ownKeys)
   }
 }

@@ -39,8 +39,7 @@ extension Session {
 
   private func effective(_ collection: String, _ rules: SettingRules) throws -> EffectiveSettings {
     if let known = transaction.effective[ByteString(collection)] { return known }
-    let declaring = try CofferError.translating { try declarations.applications(in: collection) }
-    let settings = try EffectiveSettings(collection, nil, rules.files, declaring: declaring)
+    let settings = try CofferError.translating { try effectiveSettings(of: collection, rules.files) }
     transaction.effective[ByteString(collection)] = settings
     return settings
   }

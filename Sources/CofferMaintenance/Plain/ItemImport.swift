@@ -128,8 +128,8 @@ struct ItemImport {
       }
       try transaction.removeObjects(forKeys: others, inCollection: collection.string)
       // Bad files must not keep anyone from removing.
-      report.locks += others.compactMap(
-        (try? transaction.effectiveSettings(of: collection.string))?.noteOfLock ?? { _ in nil })
+      report.locks +=
+        (try? transaction.effectiveSettings(of: collection.string))?.notesOfLocks(others, transaction) ?? []
       report.removedCount += others.count
     }
   }

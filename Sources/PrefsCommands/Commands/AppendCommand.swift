@@ -54,18 +54,20 @@ struct AppendCommand: ParsableCommand {
     let texts = try self.texts()
     // Check first, so that no store is created for a value that is refused.
     if try !session.exists() { _ = try sum(nil, texts, reference, nil) }
-    try session.writeCreating(reference) { transaction in
+    let notes = try session.writeCreating(reference) { transaction in
       if isArgument, try transaction.isSealed(collection: reference.collection) {
         throw Failure(
           .usage,
           "\(DisplayText.collection(reference.collection)) is sealed, and a secret must not be an argument. Pipe it in with -."
         )
       }
-      let present = try transaction.itemInForce(reference)?.value
+      let present = try transaction.itemInForce(reference)
       let declared = try transaction.declaration(forKey: reference.key, inCollection: reference.collection)?.type
-      let new = try sum(present, texts, reference, declared)
+      let new = try sum(present.found?.value, texts, reference, declared)
       try transaction.setKeepingRest(new, forKey: reference.key, inCollection: reference.collection)
+      return present.notes
     }
+    for note in notes { common.note(note) }
   }
 
   private func texts() throws -> [[UInt8]] {

@@ -8,7 +8,7 @@ struct DescribeCommand: ParsableCommand {
     abstract: "Describe a declared setting.",
     discussion: """
       Prints its type, limits, default, current value and the origin of that value, its summary, when a change takes \
-      effect, and which programs declare it. A program that takes arguments or variables of its process prefers those, unless the \
+      effect, and which programs declare it. A value that does not match the declaration is a problem, and skipped. A program that takes arguments or variables of its process prefers those, unless the \
       value is locked; what they are for a program that runs is not known here. Secrets are shown only by their size, values of sealed collections not at \
       all.
 
@@ -30,7 +30,7 @@ struct DescribeCommand: ParsableCommand {
     let setting: DeclaredKeys.Setting
     let value: Value?
     let origin: String?
-    let problem: String?
+    var problems: [SettingProblem] = []
     /// Whether nothing that only its program knows comes before the value.
     var isLocked = false
   }
@@ -46,21 +46,19 @@ struct DescribeCommand: ParsableCommand {
       }
       otherNames = try declared.otherNames(of: setting, at: reference, transaction)
       let declaration = setting.declaration
-      let found = try transaction.effectiveSettings(in: reference.place).find(reference.key) {
-        try transaction.info(forKey: reference.key, inCollection: $0)
-      } declared: {
-        declaration.defaultValue
-      }
-      guard let found else { return Found(setting: setting, value: nil, origin: nil, problem: nil) }
+      let search = try transaction.effectiveSettings(in: reference.place).info(
+        reference.key, by: declaration, transaction)
+      guard let found = search.found else { return Found(setting: setting, value: nil, origin: nil) }
       let origin = found.origin(in: reference.place.parent, \.collection)
       if case .stored(let info) = found, info.kind == .sealed {
-        return Found(setting: setting, value: .string(Redaction.sealed), origin: origin, problem: nil)
+        return Found(
+          setting: setting, value: .string(Redaction.sealed), origin: origin, problems: search.problems)
       }
       let value = try transaction.value(of: found, forKey: reference.key) ?? .null
       let isHidden = declaration.type == .secret && value.kind != .secret
       return Found(
         setting: setting, value: isHidden ? .string("<secret>") : value, origin: origin,
-        problem: declaration.problem(of: value), isLocked: found.isLocked)
+        problems: search.problems, isLocked: found.isLocked)
     }
     try StandardOutput.write(
       json ? Self.json(found, otherNames, reference) + "\n" : Self.text(found, otherNames, reference))
@@ -78,7 +76,7 @@ struct DescribeCommand: ParsableCommand {
     rows.append(("value", found.value.map(ValueText.text) ?? "none"))
     if let origin = found.origin { rows.append(("from", origin)) }
     if !found.isLocked { rows.append(("unless", "its program takes an argument or a variable of its process")) }
-    if let problem = found.problem { rows.append(("problem", "it must be \(problem)")) }
+    for problem in found.problems { rows.append(("problem", "\(problem)")) }
     rows.append(("effect", declaration.effect == .restart ? "when the program next starts" : "immediately"))
     if let since = declaration.since { rows.append(("since", since)) }
     if let deprecated = declaration.deprecated { rows.append(("deprecated", deprecated)) }
@@ -103,7 +101,7 @@ struct DescribeCommand: ParsableCommand {
       ("default", value(declaration.defaultValue)),
       ("value", value(found.value)),
       ("origin", text(found.origin)),
-      ("problem", text(found.problem)),
+      ("problem", text(found.problems.isEmpty ? nil : found.problems.map(\.description).joined(separator: "; "))),
       ("summary", JSONText.quoted(declaration.summary)),
       ("effect", JSONText.quoted(declaration.effect.rawValue)),
       ("since", text(declaration.since)),

@@ -103,7 +103,8 @@ struct ExecCommand: ParsableCommand {
     let collections = try (common.namedCollections.isEmpty ? [""] : common.namedCollections).map(common.inEnvironment)
     let session = try CommandSession(common, in: collections, takesCollections: true)
     if watch { throw try runWatched(session, collections).takeOver() }
-    let variables = try variables(try session.read { try items(collections, $0) })
+    var said: Set<String> = []
+    let variables = try variables(try session.readInForce(in: collections) { try items(collections, $0) }, &said)
     closeKeyDescriptors()
     if mask { throw try supervise { variables }.takeOver() }
     throw ProgramStart(words: command, environment: variables.block(addingInherited: !pristine)).replaceProcess()
@@ -113,6 +114,7 @@ struct ExecCommand: ParsableCommand {
     try session.using(try session.openForReading()) { database in
       closeKeyDescriptors()
       let connection = try database.makeConnection()
+      var said: Set<String> = []
       return try supervise(
         observing: { tell in
           let registration = try database.onCommit(
@@ -135,7 +137,8 @@ struct ExecCommand: ParsableCommand {
         read: {
           session.files.forget()
           do {
-            return try variables(try session.unlocking(database) { try connection.read { try items(collections, $0) } })
+            let read = try session.unlocking(database) { try connection.read { try items(collections, $0) } }
+            return try variables(read, &said)
           } catch let error as CofferError {
             throw error.whileFollowing
           }
@@ -169,9 +172,13 @@ struct ExecCommand: ParsableCommand {
     }
   }
 
-  private func variables(_ items: [GivenItem]) throws -> EnvironmentVariables {
+  /// - Parameter said: What was said of bad values: each is said once.
+  private func variables(_ items: [GivenItem], _ said: inout Set<String>) throws -> EnvironmentVariables {
     var variables = EnvironmentVariables(prefix: prefix)
-    for item in items { try variables.add(item.key, in: item.collection, item.value, isSecret: item.isSecret) }
+    for item in items {
+      try variables.add(item.key, in: item.collection, item.value, isSecret: item.isSecret)
+      for note in item.notes where said.insert(note).inserted { common.note(note) }
+    }
     try checkLoading(variables.namesThatChangeLoading)
     return variables
   }
@@ -200,6 +207,8 @@ struct ExecCommand: ParsableCommand {
     let key: String
     let value: Value
     let isSecret: Bool
+    /// What is to be said of bad values.
+    let notes: [String]
   }
 
   private func items(
@@ -218,12 +227,15 @@ struct ExecCommand: ParsableCommand {
       let keys = try effective.keys(declared, transaction)
       if keys.isEmpty { try KeyReference.requireItems(in: collection.name, transaction) }
       for key in keys where isWanted(key) {
-        guard let found = try effective.item(key, transaction) else { continue }
+        let search = try effective.item(key, transaction)
+        guard let found = search.found else { continue }
         var isSecret = found.value.kind == .secret
         if case .stored(let item) = found, !isSecret {
           isSecret = try transaction.info(forKey: key, inCollection: item.collection)?.kind == .sealed
         }
-        items.append(GivenItem(collection: collection.name, key: key, value: found.value, isSecret: isSecret))
+        items.append(
+          GivenItem(
+            collection: collection.name, key: key, value: found.value, isSecret: isSecret, notes: search.notes))
       }
     }
     for key in wanted where !items.contains(where: { $0.key.utf8.elementsEqual(key.utf8) }) {

@@ -54,17 +54,22 @@ struct FindCommand: ParsableCommand {
   mutating func run() throws {
     let search = TextSearch(CommandArguments.value(text))
     let named = try common.collection(nil)
-    let (matches, sealed) = try CommandSession(common, in: named.map { [$0] } ?? []).read { transaction in
+    let places = named.map { [$0] } ?? []
+    let (matches, sealed, notes) = try CommandSession(common, in: places).readInForce(in: places) { transaction in
       let sealed = try transaction.sealedCollections()
+      let declared = try DeclaredKeys(transaction)
       var matches: [Match] = []
       var skipped: [String] = []
-      for place in try named.map({ [$0] }) ?? transaction.allCollections().map(NamedCollection.init) {
+      var notes: [String] = []
+      for place in try named.map({ [$0] }) ?? declared.collections(transaction).map(NamedCollection.init) {
         let hidden = place.shown.filter { name in sealed.contains { $0.utf8.elementsEqual(name.utf8) } }
         if !keys { skipped += hidden }
-        try matches += self.matches(search, place, looksAtValues: !keys && hidden.isEmpty, transaction)
+        try matches += self.matches(
+          search, place, declared, looksAtValues: !keys && hidden.isEmpty, &notes, transaction)
       }
-      return (matches, skipped)
+      return (matches, skipped, notes)
     }
+    for note in notes { common.note(note) }
     for collection in sealed {
       common.note("the values in \(DisplayText.collection(collection)) are sealed and were not searched.")
     }
@@ -75,27 +80,28 @@ struct FindCommand: ParsableCommand {
   // MARK: - Searching
 
   private func matches(
-    _ search: TextSearch, _ place: NamedCollection, looksAtValues: Bool, _ transaction: borrowing ReadTransaction
+    _ search: TextSearch, _ place: NamedCollection, _ declared: DeclaredKeys, looksAtValues: Bool,
+    _ notes: inout [String], _ transaction: borrowing ReadTransaction
   ) throws -> [Match] {
     let effective = try transaction.effectiveSettings(in: place)
-    var stored: [ByteString: ItemInfo] = [:]
-    for name in place.shown {
-      for info in try transaction.itemInfos(inCollection: name) where stored[ByteString(info.key)] == nil {
-        stored[ByteString(info.key)] = info
-      }
-    }
-    let names = Set(stored.keys).union(try effective.managedKeys(transaction).map { ByteString($0) })
-    return try names.sorted().compactMap { name in
-      guard let found = effective.find(name.string, stored: { _ in stored[name] }, declared: { nil }) else {
-        return nil
-      }
+    let stored = try ShownInfos(place, transaction)
+    let names = Set((stored.keys + effective.managedKeys).map { ByteString($0) })
+    var matches: [Match] = []
+    for key in names.sorted().map(\.string) {
+      let declaration = effective.hasDeclarations ? declared.setting(key, in: place.name)?.declaration : nil
+      let inForce = try effective.info(key, by: declaration, transaction) { stored[key, $0] }
+      guard let found = inForce.found else { continue }
       var value: Value?
-      if looksAtValues, found.holdsText, let text = try transaction.value(of: found, forKey: name.string) {
+      if looksAtValues, found.holdsText, let text = try transaction.value(of: found, forKey: key) {
         value = search.matches(text) ? text : nil
       }
-      guard value != nil || !values && search.matches(name.string) else { return nil }
-      return Match(collection: stored[name]?.collection ?? place.name, key: name.string, value: value)
+      guard value != nil || !values && search.matches(key) else { continue }
+      notes += inForce.notes
+      var collection = place.name
+      if case .stored(let info) = found { collection = info.collection }
+      matches.append(Match(collection: collection, key: key, value: value))
     }
+    return matches
   }
 
   // MARK: - Output

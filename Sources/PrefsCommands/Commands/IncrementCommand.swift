@@ -40,16 +40,17 @@ struct IncrementCommand: ParsableCommand {
     let session = try CommandSession(
       common, in: [reference.place], isWriting: true, force: declared.force, undeclared: declared.undeclared)
     let step = try readStep()
-    let sum = try session.writeCreating(reference) { transaction in
+    let (sum, notes) = try session.writeCreating(reference) { transaction in
       let present = try transaction.itemInForce(reference)
       do {
-        let sum = try Sum.of(present?.value ?? Sum.zero(like: step), step)
+        let sum = try Sum.of(present.found?.value ?? Sum.zero(like: step), step)
         try transaction.setKeepingRest(sum, forKey: reference.key, inCollection: reference.collection)
-        return sum
+        return (sum, present.notes)
       } catch let failure as Failure {
         throw Failure(failure.status, "the value for key \"\(reference.key)\": \(failure.message) Nothing was changed.")
       }
     }
+    for note in notes { common.note(note) }
     try StandardOutput.report(ValueText.text(sum) + "\n", of: "the sum is saved")
   }
 

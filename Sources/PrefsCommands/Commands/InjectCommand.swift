@@ -42,7 +42,12 @@ struct InjectCommand: ParsableCommand {
     let name = template == "-" ? "standard input" : template
     let template = try Template(
       template == "-" ? FileDescriptor.readAll(0, named: name) : FileDescriptor.readFile(template), named: name)
-    let filled = try session.read { try fill(template, $0) }
+    let places = try template.pieces.flatMap { piece in
+      guard case .reference(let text, _, _) = piece else { return [NamedCollection]() }
+      return try references(text).map(\.place)
+    }
+    let (filled, notes) = try session.readInForce(in: places) { try fill(template, $0) }
+    for note in notes { common.note(note) }
     if let output, output != "-" {
       try OutputFile.place(filled, at: output)
     } else {
@@ -52,15 +57,23 @@ struct InjectCommand: ParsableCommand {
     }
   }
 
-  private func fill(_ template: Template, _ transaction: borrowing ReadTransaction) throws -> [UInt8] {
+  private func references(_ text: String) throws -> [KeyReference] {
+    try KeyReference.all(text, collection: common.namedCollection)
+      .map { KeyReference($0.key, in: try common.inEnvironment($0.collection)) }
+  }
+
+  /// - Returns: The filled template, and what is to be said of bad values.
+  private func fill(
+    _ template: Template, _ transaction: borrowing ReadTransaction
+  ) throws -> (filled: [UInt8], notes: [String]) {
     var filled: [UInt8] = []
+    var notes: [String] = []
     var missing: [Failure] = []
     for piece in template.pieces {
       switch piece {
       case .text(let bytes): filled += bytes
       case .reference(let text, let fallback, let offset):
-        let references = try KeyReference.all(text, collection: common.namedCollection)
-          .map { KeyReference($0.key, in: try common.inEnvironment($0.collection)) }
+        let references = try references(text)
         var value: Value?
         var absent: Failure?
         var isAnyThere = false
@@ -74,7 +87,9 @@ struct InjectCommand: ParsableCommand {
             continue
           }
           isAnyThere = true
-          value = try transaction.itemInForce(reference)?.value
+          let search = try transaction.itemInForce(reference)
+          value = search.found?.value
+          notes += search.notes.filter { !notes.contains($0) }
         }
         if let value {
           filled += ValueText.bytes(value)
@@ -88,7 +103,7 @@ struct InjectCommand: ParsableCommand {
         }
       }
     }
-    guard let last = missing.last else { return filled }
+    guard let last = missing.last else { return (filled, notes) }
     for failure in missing.dropLast() { Message.error(failure.message) }
     throw last
   }

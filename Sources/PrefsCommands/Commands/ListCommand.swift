@@ -9,7 +9,8 @@ struct ListCommand: ParsableCommand {
       Prints one key per line, sorted by UTF-8 bytes. Control characters in names are escaped; -0 and --json print names \
       unchanged. --all adds settings that are declared but not set, with their defaults. -l, --values and --all mark \
       these, values inherited from the collection of an environment, and values that an administrator of this host has \
-      locked or set as a default. Secrets and sealed values are shown only by their size, unless --reveal is given.
+      locked or set as a default. A value that does not match its declaration is skipped, as by `prefs get`; with --json it is \
+      the `problem`. Secrets and sealed values are shown only by their size, unless --reveal is given.
 
       With -l, a line above names the columns, except with --plain and -0, and expiries and due dates are shown. --due lists only the items due for renewal; the exit code is 16 if there \
       are any.

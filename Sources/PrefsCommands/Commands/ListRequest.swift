@@ -30,37 +30,36 @@ struct ListRequest: Request {
     /// Its kind; `sealed` if it was not opened.
     let kind: String
     let value: Value?
+    /// What is wrong with bad values that stand before this one.
+    var problem: String?
   }
 
   func run() throws {
-    let entries = try CommandSession(options).read { transaction in
+    let (entries, notes) = try CommandSession(options).readInForce(in: [place]) { transaction in
       let effective = try transaction.effectiveSettings(in: place)
-      var stored: [ByteString: ItemInfo] = [:]
-      var keys: [String] = []
-      for name in place.shown {
-        for info in try transaction.itemInfos(inCollection: name) where stored[ByteString(info.key)] == nil {
-          stored[ByteString(info.key)] = info
-          keys.append(info.key)
-        }
-      }
-      let others = try effective.managedKeys(transaction)
-      let declared = all ? try DeclaredKeys(transaction).settings(in: collection).map(\.declaration) : []
-      var seen = Set(stored.keys)
-      keys += (others + declared.map(\.name)).filter { seen.insert(ByteString($0)).inserted }
-      let isSorted = place.parent == nil && keys.count == stored.count
+      let stored = try ShownInfos(place, transaction)
+      let declared =
+        effective.hasDeclarations ? try DeclaredKeys(transaction).settings(in: collection).map(\.declaration) : []
+      var keys = stored.keys
+      var seen = Set(keys.map { ByteString($0) })
+      let others = effective.managedKeys + (all ? declared.map(\.name) : [])
+      keys += others.filter { seen.insert(ByteString($0)).inserted }
+      let isSorted = place.parent == nil && keys.count == stored.keys.count
       if !isSorted { keys.sort { $0.utf8.lexicographicallyPrecedes($1.utf8) } }
       let declarations = Dictionary(declared.map { (ByteString($0.name), $0) }) { first, _ in first }
+      var notes: [String] = []
       let entries = try keys.compactMap { key in
-        let found = try effective.find(key) {
-          try stored[ByteString(key)] ?? transaction.info(forKey: key, inCollection: $0)
-        } declared: {
-          declarations[ByteString(key)]?.defaultValue
-        }
-        return try entry(key, found, declarations[ByteString(key)], transaction)
+        let declaration = declarations[ByteString(key)]
+        let search = try effective.info(key, by: declaration, transaction) { stored[key, $0] }
+        notes += search.notes
+        var entry = try entry(key, search.found, declaration, transaction)
+        entry?.problem = search.problem
+        return entry
       }
       if entries.isEmpty { try explainEmpty(transaction) }
-      return entries
+      return (entries, notes)
     }
+    for note in notes { options.note(note) }
     var output = StandardOutput(pager: pager)
     switch form {
     case .json:
@@ -106,7 +105,8 @@ struct ListRequest: Request {
       return Entry(key: key, info: nil, found: found, kind: value.kind.name, value: values || all ? value : nil)
     case .declared?, nil:
       return declaration.map {
-        Entry(key: key, info: nil, found: found, kind: $0.type.description, value: $0.defaultValue)
+        Entry(
+          key: key, info: nil, found: found, kind: $0.type.description, value: values || all ? $0.defaultValue : nil)
       }
     }
   }
@@ -116,7 +116,7 @@ struct ListRequest: Request {
     return ItemJSON.text(
       entry.key, entry.info?.collection ?? collection, entry.info, kind: entry.kind,
       value: entry.info == nil || values ? entry.value : nil,
-      origin: all || place.parent != nil || entry.info == nil ? origin : nil)
+      origin: all || place.parent != nil || entry.info == nil ? origin : nil, problem: entry.problem)
   }
 
   // MARK: - Nothing there

@@ -26,7 +26,7 @@ struct TypeCommand: ParsableCommand {
   mutating func run() throws {
     let reference = try common.reference(key)
     let session = try CommandSession(common, in: [reference.place])
-    guard let kind = try session.valueInForce(of: reference)?.value.kind else { return }
+    guard let kind = try session.valueInForce(of: reference).found?.value.kind else { return }
     let object = JSONText.object([
       ("collection", JSONText.quoted(reference.collection)),
       ("key", JSONText.quoted(reference.key)),

@@ -15,14 +15,14 @@ struct ValueRequest: Request {
   func run() throws {
     let session = try CommandSession(options)
     if let output { try session.requireReplaceable(output) }
-    guard let found = try session.valueInForce(of: reference, isNeeded: fallback == nil) else {
-      return try emit(.string(fallback ?? ""), origin: "default")
-    }
+    let search = try session.valueInForce(of: reference, isNeeded: fallback == nil)
+    guard let found = search.found else { return try emit(.string(fallback ?? ""), origin: "default", problem: nil) }
     let origin = found.origin(in: reference.place.parent, \.collection)
     if json, case .stored(let item) = found {
-      return try emit(Array(ItemJSON.text(item, origin: origin).utf8), endsLine: endsLine(item.value))
+      let text = ItemJSON.text(item, origin: origin, problem: search.problem)
+      return try emit(Array(text.utf8), endsLine: endsLine(item.value))
     }
-    try emit(found.value, origin: origin)
+    try emit(found.value, origin: origin, problem: search.problem)
   }
 
   // MARK: - Output
@@ -41,10 +41,9 @@ struct ValueRequest: Request {
     return true
   }
 
-  private func emit(_ value: Value, origin: String) throws {
-    try emit(
-      json ? Array(ItemJSON.text(reference, value, origin: origin).utf8) : originField(origin) + encoded(value),
-      endsLine: endsLine(value))
+  private func emit(_ value: Value, origin: String, problem: String?) throws {
+    let object = json ? ItemJSON.text(reference, value, origin: origin, problem: problem) : ""
+    try emit(json ? Array(object.utf8) : originField(origin) + encoded(value), endsLine: endsLine(value))
   }
 
   private func emit(_ bytes: [UInt8], endsLine: Bool) throws {

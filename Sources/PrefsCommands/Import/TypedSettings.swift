@@ -73,7 +73,7 @@ struct TypedSettings {
     var keys: [String: Set<ByteString>] = [:]
     let parent = CollectionEnvironment(collection: collection)?.parent
     for name in [collection] + (parent.map { [$0] } ?? []) {
-      let managed = try transaction.effectiveSettings(of: name).managedKeys(transaction)
+      let managed = try transaction.effectiveSettings(of: name).managedKeys
       let declared = declared.settings(in: name).map(\.declaration.name)
       for key in try transaction.allKeys(inCollection: name) + declared + managed {
         guard let variable = try? EnvironmentFile.name(key) else { continue }

@@ -202,6 +202,19 @@ package struct CommandSession {
     }
   }
 
+  /// The same, for what is in force: before the first `set` there is no store, and what administrators' files have is.
+  func readInForce<R>(
+    in collections: [NamedCollection], _ body: (borrowing ReadTransaction) throws -> R
+  ) throws -> R {
+    do {
+      return try read(body)
+    } catch CofferError.storeNotFound where mayMakeStore {
+      let isGiven = try collections.contains { try !EffectiveSettings(of: $0.name, files).managedKeys.isEmpty }
+      guard isGiven else { throw CofferError.storeNotFound(path: path) }
+      return try using(.inMemory(options: databaseOptions())) { try $0.makeConnection().read(body) }
+    }
+  }
+
   /// Opens the store, writes in one transaction that is on disk when this returns, and closes it.
   func write<R>(_ body: (borrowing ReadWriteTransaction) throws -> R) throws -> R {
     try using(try open()) { database in

@@ -9,7 +9,9 @@ import Coffer
 /// Entries as JSON objects, with their members always in the same order.
 package enum ItemJSON {
   /// A stored entry, as printed by `get --json`: secrets are plaintext.
-  static func text(_ item: Item, origin: String) -> String {
+  ///
+  /// - Parameter problem: What is wrong with bad values that stand before this one.
+  static func text(_ item: Item, origin: String, problem: String?) -> String {
     JSONText.object(
       [
         ("collection", JSONText.quoted(item.collection)),
@@ -18,9 +20,7 @@ package enum ItemJSON {
       ] + value(ValueText.revealed(item.value)) + [
         ("version", "\(item.version)"),
         ("modified", JSONText.quoted(Timestamp.text(item.modified))),
-      ] + dates(item.expires, item.due) + [
-        ("origin", JSONText.quoted(origin))
-      ])
+      ] + dates(item.expires, item.due) + ending(origin, problem))
   }
 
   /// The members for an expiry and a due date, if set.
@@ -31,7 +31,7 @@ package enum ItemJSON {
   }
 
   /// A value that is not stored, in the same form.
-  static func text(_ reference: KeyReference, _ value: Value, origin: String) -> String {
+  static func text(_ reference: KeyReference, _ value: Value, origin: String, problem: String?) -> String {
     JSONText.object(
       [
         ("collection", JSONText.quoted(reference.collection)),
@@ -40,17 +40,22 @@ package enum ItemJSON {
       ] + Self.value(value) + [
         ("version", "null"),
         ("modified", "null"),
-        ("origin", JSONText.quoted(origin)),
-      ])
+      ] + ending(origin, problem))
+  }
+
+  private static func ending(_ origin: String?, _ problem: String?) -> [(name: String, json: String)] {
+    [("origin", origin), ("problem", problem)].compactMap { name, text in text.map { (name, JSONText.quoted($0)) } }
   }
 
   /// An entry of a list, with or without its value.
   ///
   /// - Parameter info: nil for a setting that is declared but not set.
   static func text(
-    _ key: String, _ collection: String, _ info: ItemInfo?, kind: String, value: Value?, origin: String?
+    _ key: String, _ collection: String, _ info: ItemInfo?, kind: String, value: Value?, origin: String?,
+    problem: String? = nil
   ) -> String {
-    JSONText.object(members(key, collection, info, kind: kind, value: value, origin: origin))
+    let members = members(key, collection, info, kind: kind, value: value, origin: origin)
+    return JSONText.object(members + ending(nil, problem))
   }
 
   /// The members of an entry of a list, for those who add some of their own.

@@ -133,6 +133,16 @@ package struct KeyReference {
       let rest = String(decoding: key.utf8.dropFirst(collection.utf8.count + 1), as: UTF8.self)
       return "with -c \(CommandHint.quoted(collection)), omit \"\(collection)/\": the key is \"\(rest)\""
     }
+    if !collection.isEmpty, key.utf8.contains(UInt8(ascii: "/")) {
+      for slash in key.utf8.indices where key.utf8[slash] == UInt8(ascii: "/") {
+        let (other, rest) = (String(key[..<slash]), String(key[key.utf8.index(after: slash)...]))
+        guard try transaction.hasObject(forKey: rest, inCollection: other) else { continue }
+        return "\(Self.describe(other)) has key \"\(rest)\": name it with -c \(CommandHint.quoted(other))"
+      }
+      if let (other, rest) = try DeclaredKeys(transaction).split(key) {
+        return "key \"\(rest)\" is declared in \(Self.describe(other)): name it with -c \(CommandHint.quoted(other))"
+      }
+    }
     guard place.parent == nil, let environment = CollectionEnvironment(collection: collection),
       try transaction.hasObject(forKey: key, inCollection: environment.parent)
     else { return nil }

@@ -129,3 +129,23 @@ extension CollectionEnvironment {
           ?? ". \(hint ?? "Create it with: \(CommandHint.text("env create \(CommandHint.quoted(collection))"))")"))
   }
 }
+
+/// What is known of the items of a collection and of its parent.
+struct ShownInfos {
+  /// Each key once: those of the collection, then those that only its parent has.
+  private(set) var keys: [String] = []
+  private var infos: [(collection: String, byKey: [ByteString: ItemInfo])] = []
+
+  init(_ place: NamedCollection, _ transaction: borrowing some Reading & ~Copyable) throws {
+    var seen: Set<ByteString> = []
+    for name in place.shown {
+      let infos = try transaction.itemInfos(inCollection: name)
+      keys += infos.map(\.key).filter { seen.insert(ByteString($0)).inserted }
+      self.infos.append((name, Dictionary(infos.map { (ByteString($0.key), $0) }) { $1 }))
+    }
+  }
+
+  subscript(key: String, collection: String) -> ItemInfo? {
+    infos.first { $0.collection.utf8.elementsEqual(collection.utf8) }?.byKey[ByteString(key)]
+  }
+}

@@ -7,7 +7,7 @@ extension Reading where Self: ~Copyable {
   }
 
   /// The item in force for a key.
-  borrowing func itemInForce(_ reference: KeyReference) throws -> EffectiveSettings.Found<Item>? {
+  borrowing func itemInForce(_ reference: KeyReference) throws -> EffectiveSettings.Search<Item> {
     try effectiveSettings(in: reference.place).item(reference.key, self)
   }
 
@@ -22,8 +22,18 @@ extension Reading where Self: ~Copyable {
   /// The sentences that say what stays in force of removed keys of a collection.
   borrowing func notesOfLocks(_ removed: [String], in collection: String) -> [String] {
     // Bad files must not keep anyone from removing.
-    (try? effectiveSettings(of: collection)).map { removed.compactMap($0.noteOfLock) } ?? []
+    (try? effectiveSettings(of: collection))?.notesOfLocks(removed, self) ?? []
   }
+}
+
+extension EffectiveSettings.Search {
+  /// What is to be said of the bad values, a sentence each.
+  package var notes: [String] {
+    problems.map { "\($0); programs skip this value\(isBad ? ", and there is no other." : ".")" }
+  }
+
+  /// The same for a JSON object; nil if there are none.
+  package var problem: String? { problems.isEmpty ? nil : problems.map(\.description).joined(separator: "; ") }
 }
 
 extension EffectiveSettings.Found<Item> {
@@ -60,24 +70,43 @@ extension CommandSession {
     try EffectiveSettings(of: reference.collection, files).requireUnlocked(reference.key)
   }
 
-  /// The value in force for a key.
+  /// The value in force for a key; notes bad ones that stand before it.
   ///
   /// - Parameter isNeeded: Whether its absence is an error.
-  func valueInForce(of reference: KeyReference, isNeeded: Bool = true) throws -> EffectiveSettings.Found<Item>? {
+  func valueInForce(of reference: KeyReference, isNeeded: Bool = true) throws -> EffectiveSettings.Search<Item> {
+    let search = try search(for: reference, isNeeded: isNeeded)
+    for note in search.notes { options.note(note) }
+    return search
+  }
+
+  private func search(for reference: KeyReference, isNeeded: Bool) throws -> EffectiveSettings.Search<Item> {
     let known = try EffectiveSettings(of: reference.collection, parent: reference.place.parent, files)
-    // A locked value needs no store, nor its key.
-    if let locked = known.locked(reference.key) { return .locked(locked.value, locked.place) }
+    if let locked = known.locked(reference.key) {
+      // A locked value needs no store, nor its key. Only the store knows whether it is good, and is opened for that if nothing
+      // has to be asked.
+      return unasking.flatMap { session in try? session.read { try $0.itemInForce(reference) } }
+        ?? EffectiveSettings.Search(found: .locked(locked.value, locked.place))
+    }
     do {
       return try read { transaction in
-        let found = try transaction.itemInForce(reference)
-        guard found != nil || !isNeeded else { throw reference.notFound(in: transaction) }
-        return found
+        let search = try transaction.itemInForce(reference)
+        guard search.found != nil || !isNeeded else { throw reference.notFound(in: transaction) }
+        return search
       }
     } catch CofferError.storeNotFound {
       // Before the first `set` there is no store, and every key has its default.
-      if let given = known.managedDefault(reference.key) { return .managed(given.value, given.place) }
+      if let given = known.managedDefault(reference.key) {
+        return EffectiveSettings.Search(found: .managed(given.value, given.place))
+      }
       if isNeeded { throw CofferError.storeNotFound(path: path) }
-      return nil
+      return EffectiveSettings.Search(found: nil)
     }
+  }
+
+  /// The same session, which asks nothing and says nothing.
+  private var unasking: CommandSession? {
+    var options = options
+    (options.noInput, options.quiet, options.verbose) = (true, true, false)
+    return try? CommandSession(options)
   }
 }

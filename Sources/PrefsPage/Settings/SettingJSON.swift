@@ -50,11 +50,8 @@ struct SettingJSON {
     let info = try transaction.info(forKey: key, inCollection: collection)
     let declaration = reader.declared.setting(key, in: collection)?.declaration
     let effective = try reader.effectiveSettings(in: collection, transaction)
-    let found = try effective.find(key) {
-      try transaction.info(forKey: key, inCollection: $0)
-    } declared: {
-      declaration?.defaultValue
-    }
+    let search = try effective.info(key, by: declaration, transaction)
+    let found = search.found
     let origin = found?.origin(in: effective.shown.dropFirst().first, \.collection) ?? "default"
     var value: Value?
     var kind = declaration?.type.description ?? "any"
@@ -72,14 +69,18 @@ struct SettingJSON {
     let isHidden = declaration?.type == .secret || value?.kind == .secret || kind == Value.Kind.secret.name
     var members = ItemJSON.members(
       key, collection, info, kind: kind, value: shown(value, info, isHidden: isHidden, kind), origin: origin)
-    let findings = try findings(key, collection, info, transaction)
+    let own = EffectiveSettings.place(collection)
+    let problems =
+      try findings(key, collection, info, transaction).map(\.text)
+      + search.problems.filter { $0.place != own }.map { "\($0)." }
+    let isDefault = value != nil && value == declaration?.defaultValue && search.problems.isEmpty
     members += [
-      ("changed", info != nil && (value == nil || value != declaration?.defaultValue) ? "true" : "false"),
+      ("changed", info != nil && !isDefault ? "true" : "false"),
       ("declared", declaration == nil ? "false" : "true"),
       ("hidden", isHidden || kind == Value.Kind.sealed.name ? "true" : "false"),
       ("long", isLong ? "true" : "false"),
       ("summary", JSONText.quoted(declaration?.summary ?? "")),
-      ("problem", findings.isEmpty ? "null" : JSONText.quoted(findings.map(\.text).joined(separator: " "))),
+      ("problem", problems.isEmpty ? "null" : JSONText.quoted(problems.joined(separator: " "))),
       ("locked", effective.locked(key).map { JSONText.quoted($0.place.description) } ?? "null"),
     ]
     return (members, isHidden ? nil : value)

@@ -61,7 +61,7 @@ struct SettingReader: Sendable {
     var settings = infos.map { info in
       entry(info.key, collection, info, values[ByteString(info.key)], hasDeclarations: hasDeclarations)
     }
-    let others = declared.settings(in: collection).map(\.declaration.name) + (try known.managedKeys(transaction))
+    let others = declared.settings(in: collection).map(\.declaration.name) + known.managedKeys
     for key in others where seen.insert(ByteString(key)).inserted {
       settings.append(entry(key, collection, nil, nil, hasDeclarations: hasDeclarations))
     }

@@ -63,10 +63,10 @@ import Testing
       let settings = try transaction.effectiveSettings(of: "net")
       #expect(settings.managedDefault("port")?.value == 4 && settings.applications == ["net", "org.x"])
       #expect(try transaction.effectiveSettings(of: "acme/net").managedDefault("port")?.value == 6)
-      #expect(try settings.managedKeys(transaction) == ["host", "port"])
+      #expect(settings.managedKeys == ["host", "port"])
       // What is known to be in another collection is not listed for this one.
-      #expect(
-        try transaction.effectiveSettings(of: "org.x").managedKeys(transaction) == ["own", "spelt"])
+      let own = try transaction.effectiveSettings(of: "org.x")
+      #expect(own.managedKeys == ["own", "spelt"] && own.managedDefault("net/port") == nil)
     }
   }
 
