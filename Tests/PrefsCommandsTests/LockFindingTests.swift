@@ -109,6 +109,24 @@ import Testing
     #expect(validate.code == 8 && validate.text.hasPrefix(words), "\(validate)")
   }
 
+  @Test("A command that sets one key is refused where it is locked, also to the value that is stored")
+  func same() throws {
+    try tool.succeed("set", "net/port", "6")
+    try tool.succeed("history", "--keep", "net")
+    try tool.succeed("set", "net/port", "6")
+    try tool.succeed("set", "other/port", "6", "--int")
+    try manage("org.x", #"{"locked": {"net/port": 8}}"#)
+    for command in [
+      ["set", "net/port", "6"], ["increment", "net/port", "0"], ["increment", "net/port", "-2"],
+      ["rename", "-f", "other/port", "net/port"],
+    ] {
+      let run = try tool.run(command, input: [], environment: ["PREFS_MANAGED_DIR": tool.path("managed")])
+      #expect(run.code == 13 && run.message.contains("locked by an administrator"), "\(command): \(run)")
+    }
+    // A file with all settings of a host stays usable.
+    #expect(try run("import", "-", "-c", "net", "--format", "json", input: #"{"port": 6}"#).code == 0)
+  }
+
   @Test("With --app, a name with a slash is that of another collection, and what names it is said")
   func slashes() throws {
     try manage("org.x", #"{"net/host": "managed.example", "locked": {"net2/y": 1}}"#)

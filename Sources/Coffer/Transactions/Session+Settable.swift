@@ -44,6 +44,11 @@ extension Session {
     return settings
   }
 
+  /// Throws if an administrator has locked a key.
+  func requireUnlocked(_ key: String, in collection: String) throws {
+    if let settingRules { try effective(collection, settingRules).requireUnlocked(key) }
+  }
+
   /// Whether a key has this value already.
   private func isStored(_ object: HeldValue, _ key: String, in collection: String) throws -> Bool {
     guard let present = try item(key, in: collection)?.object else { return false }
@@ -69,5 +74,12 @@ extension Reading where Self: ~Copyable {
   /// - Throws: `CofferError.lockedByAdministrator`, `.undeclaredSetting`, `.invalidValue`.
   package borrowing func requireSettable(_ value: Value, forKey key: String, inCollection collection: String) throws {
     try session.requireSettable(session.core.setting(value, key, in: collection), key, in: collection)
+  }
+
+  /// Throws if an administrator has locked a key: for a command that sets this one, even to the value that is stored.
+  ///
+  /// - Throws: `CofferError.lockedByAdministrator`.
+  package borrowing func requireUnlocked(forKey key: String, inCollection collection: String) throws {
+    try session.requireUnlocked(key, in: collection)
   }
 }

@@ -44,6 +44,7 @@ struct RenameCommand: ParsableCommand {
         throw from.notFound(in: transaction)
       }
       if from.isSame(as: to) { return [] }
+      try transaction.requireUnlocked(forKey: to.key, inCollection: to.collection)
       if !force { try check(from, to, transaction) }
       try transaction.moveObject(
         forKey: from.key, inCollection: from.collection, toKey: to.key, inCollection: to.collection)

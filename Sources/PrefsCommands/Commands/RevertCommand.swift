@@ -37,6 +37,7 @@ struct RevertCommand: ParsableCommand {
     // Also where the version is the present one, and nothing would be set.
     try session.requireUnlocked(reference)
     try session.write { transaction in
+      try transaction.requireUnlocked(forKey: reference.key, inCollection: reference.collection)
       try transaction.restoreObject(forKey: reference.key, inCollection: reference.collection, version: number)
     }
   }

@@ -34,7 +34,7 @@ struct SetRequest: Request {
       // Do not create a store for this.
       throw conflict(found: nil)
     }
-    let isText = try session.writeCreating { transaction in
+    let isText = try session.writeCreating(reference) { transaction in
       if isArgument, try transaction.isSealed(collection: reference.collection) { throw argumentRefused }
       let declaration = try transaction.declaration(forKey: reference.key, inCollection: reference.collection)
       if declaration?.type == .secret, !secret, !options.allowsBadValues { throw declaredSecretRefused }

@@ -227,7 +227,11 @@ package struct CommandSession {
     _ reference: KeyReference, _ body: (borrowing ReadWriteTransaction) throws -> R
   ) throws -> R {
     try requireUnlocked(reference)
-    return try writeCreating(body)
+    return try writeCreating { transaction in
+      // By the files of the applications that only the store knows, too, and also where nothing would be set.
+      try transaction.requireUnlocked(forKey: reference.key, inCollection: reference.collection)
+      return try body(transaction)
+    }
   }
 
   /// The same, creating the store first if there is none.

@@ -142,8 +142,11 @@ extension PageStore {
     let before = try transaction.item(forKey: key, inCollection: collection)
     switch change.action {
     case .remove: try transaction.removeObject(forKey: key, inCollection: collection)
-    case .restore(let version): try transaction.restoreObject(forKey: key, inCollection: collection, version: version)
+    case .restore(let version):
+      try transaction.requireUnlocked(forKey: key, inCollection: collection)
+      try transaction.restoreObject(forKey: key, inCollection: collection, version: version)
     case .set(let text, let type):
+      try transaction.requireUnlocked(forKey: key, inCollection: collection)
       let declaration = try transaction.declaration(forKey: key, inCollection: collection)
       try transaction.setKeepingRest(
         try value(text, type, key, collection, declaration), forKey: key, inCollection: collection)
