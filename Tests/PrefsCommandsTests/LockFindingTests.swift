@@ -127,6 +127,40 @@ import Testing
     #expect(try run("import", "-", "-c", "net", "--format", "json", input: #"{"port": 6}"#).code == 0)
   }
 
+  @Test("diff compares the values in force, which a lock makes the same, and says nothing of it")
+  func diff() throws {
+    try tool.succeed("set", "net/port", "1")
+    try tool.succeed("env", "create", "net@staging")
+    try tool.succeed("set", "net@staging/port", "2")
+    #expect(try run("diff", "net", "net@staging").text == "~ port: 1 -> 2\n")
+    try manage("org.x", #"{"locked": {"net/port": 8}}"#)
+    let diff = try run("diff", "net", "net@staging")
+    #expect(diff.code == 0 && diff.text.isEmpty && diff.message.isEmpty, "\(diff)")
+    // Defaults are in force, too.
+    try manage("org.x", #"{"net/port": 8}"#)
+    try tool.succeed("set", "net/other", "0", "--undeclared")
+    try tool.succeed("unset", "net/port")
+    #expect(try run("diff", "net", "net@staging").text == "~ port: 8 -> 2\n")
+    try tool.succeed("set", "net@staging/port", "8")
+    #expect(try run("diff", "net", "net@staging").code == 0)
+  }
+
+  @Test("copy and export take what is stored, and name the keys that are locked")
+  func taken() throws {
+    try tool.succeed("set", "net/port", "1")
+    try tool.succeed("env", "create", "net@staging")
+    try tool.succeed("set", "net@staging/port", "2")
+    let file = try manage("org.x", #"{"locked": {"net/port": 8}}"#)
+    let note = "net@staging/port keeps the value that \(file):1 locks."
+    let copy = try run("copy", "net", "--env", "staging", "zzz")
+    #expect(copy.code == 0 && copy.message.contains(note), "\(copy)")
+    #expect(try run("get", "zzz/port").text == "2\n")
+    let export = try run("export", "net", "--env", "staging")
+    #expect(export.text.contains("2") && !export.text.contains("8") && export.message.contains(note), "\(export)")
+    let database = try run("export", "net", "--env", "staging", "-o", tool.path("out.sqlite"))
+    #expect(database.code == 0 && database.message.contains(note), "\(database)")
+  }
+
   @Test("With --app, a name with a slash is that of another collection, and what names it is said")
   func slashes() throws {
     try manage("org.x", #"{"net/host": "managed.example", "locked": {"net2/y": 1}}"#)

@@ -4,10 +4,10 @@ import CofferCrypto
 /// A key whose items differ between two places.
 package struct ItemDifference: Sendable {
   package let key: String
-  /// The item in the first place; nil where only the second one has it.
-  package let before: Item?
-  /// The item in the second place; nil where only the first one has it.
-  package let after: Item?
+  /// The value in the first place; nil where only the second one has it.
+  package let before: ComparedValue?
+  /// The value in the second place; nil where only the first one has it.
+  package let after: ComparedValue?
   /// Whether kind or value differ.
   package let isOfValue: Bool
   /// Whether the metadata differ.
@@ -17,6 +17,19 @@ package struct ItemDifference: Sendable {
 
   /// Whether one of the two values must not be shown.
   package var isSecret: Bool { isSealed || [before, after].contains { $0?.value.kind == .secret } }
+}
+
+/// A value on one side of a comparison.
+package struct ComparedValue: Sendable {
+  package let value: Value
+  package var metadata: Value?
+  /// Whether it is stored, and so may have metadata.
+  fileprivate var isStored = false
+
+  fileprivate init(_ item: Item) { (value, metadata, isStored) = (item.value, item.metadata, true) }
+
+  /// One that is not stored.
+  fileprivate init(_ value: Value) { self.value = value }
 }
 
 extension ItemDifference: CustomStringConvertible, CustomReflectable {
@@ -29,28 +42,32 @@ extension ItemDifference: CustomStringConvertible, CustomReflectable {
 extension Reading where Self: ~Copyable {
   /// The keys whose items differ from those of `other`, in the order of the keys' UTF-8 bytes.
   ///
-  /// Each side is a list of collections, searched in order, such as an environment and its parent.
+  /// Each side is a list of collections, searched in order, such as an environment and its parent. Where it is known what is in
+  /// force in them, that is compared, for the keys that one of the sides has.
   ///
   /// Compares values and metadata, but not versions, times, expiries and due dates. The time a comparison takes
   /// reveals only the lengths of the values.
   ///
   /// - Parameters:
+  ///   - effective: What is in force on this side, and on the other.
   ///   - comparesMetadata: Whether the other side has metadata at all.
   ///   - skipped: Keys to leave out.
   /// - Throws: `CofferError.vaultLocked` if a collection is sealed and its vault is locked; `.notDecodable`.
   package borrowing func differences(
     in collections: [String], from other: borrowing some Reading & ~Copyable, in otherCollections: [String],
-    comparesMetadata: Bool = true, skipping skipped: Set<ByteString> = []
+    inForce effective: (EffectiveSettings, EffectiveSettings)? = nil, comparesMetadata: Bool = true,
+    skipping skipped: Set<ByteString> = []
   ) throws -> [ItemDifference] {
     let keys = try shownKeys(in: collections).union(try other.shownKeys(in: otherCollections)).subtracting(skipped)
     let isSealed = try hasSealed(collections) || other.hasSealed(otherCollections)
     var differences: [ItemDifference] = []
     for key in keys.sorted() {
-      let before = try shownItem(forKey: key.string, in: collections)
-      let after = try other.shownItem(forKey: key.string, in: otherCollections)
+      let before = try compared(key.string, in: collections, effective?.0)
+      let after = try other.compared(key.string, in: otherCollections, effective?.1)
+      let haveMetadata = comparesMetadata && before?.isStored != false && after?.isStored != false
       let difference = ItemDifference(
         key: key.string, before: before, after: after, isOfValue: try !Self.isEqual(before?.value, after?.value),
-        isOfMetadata: try comparesMetadata && !Self.isEqual(before?.metadata, after?.metadata), isSealed: isSealed)
+        isOfMetadata: try haveMetadata && !Self.isEqual(before?.metadata, after?.metadata), isSealed: isSealed)
       if difference.isOfValue || difference.isOfMetadata { differences.append(difference) }
     }
     return differences
@@ -69,6 +86,17 @@ extension Reading where Self: ~Copyable {
       if let item = try item(forKey: key, inCollection: collection) { return item }
     }
     return nil
+  }
+
+  fileprivate borrowing func compared(
+    _ key: String, in collections: [String], _ effective: EffectiveSettings?
+  ) throws -> ComparedValue? {
+    guard let effective else { return try shownItem(forKey: key, in: collections).map { ComparedValue($0) } }
+    return switch try effective.item(key, self).found {
+    case .stored(let item)?: ComparedValue(item)
+    case .locked(let value, _)?, .managed(let value, _)?, .declared(let value)?: ComparedValue(value)
+    case nil: nil
+    }
   }
 
   private borrowing func hasSealed(_ collections: [String]) throws -> Bool {

@@ -13,8 +13,9 @@ struct CopyCommand: ParsableCommand {
       is not replaced (exit code 9) unless --merge or --replace is given.
 
       An environment named as a collection, such as web@staging, is copied alone: only what is set in it. --env staging \
-      copies the effective values of web in that environment, including those from web itself; --env applies only to the \
-      first name, and PREFS_ENV is ignored. An environment to copy into must exist: `prefs env create`.
+      copies what is stored for web in that environment, and from web itself what is not set there; --env applies only to the \
+      first name, and PREFS_ENV is ignored. An environment to copy into must exist: `prefs env create`. What an administrator \
+      gives or locks in files is not copied; a note names the keys whose stored values are copied below a lock.
 
       Sealed values are opened with the vault of their store and sealed again for the other one. If the target collection \
       is not sealed, they are not copied unencrypted without --force (exit code 11). The other store must exist; create \
@@ -100,12 +101,16 @@ struct CopyCommand: ParsableCommand {
 
   mutating func run() throws {
     let session = try CommandSession(common, force: force, undeclared: names.undeclared)
-    let report = try to.map { try copy(session, to: $0) } ?? copyWithin(session)
+    let (report, locks) = try to.map { try copy(session, to: $0) } ?? copyWithin(session)
     let text = ImportText(report: report, isDryRun: dryRun, redaction: Redaction(reveals: false))
     try text.write(asJSON: json, common)
+    for lock in locks { common.note(lock) }
   }
 
-  private func copyWithin(_ session: CommandSession) throws -> PlainImportReport {
+  /// What was copied, and what is in force instead of copied values, as sentences.
+  private typealias Copied = (report: PlainImportReport, locks: [String])
+
+  private func copyWithin(_ session: CommandSession) throws -> Copied {
     try session.using(try session.open()) { database in
       try session.unlockVault(database, for: (source()?.shown ?? []) + [newCollection].compactMap(\.self))
       return try database.makeConnection().readWrite { transaction in
@@ -114,7 +119,7 @@ struct CopyCommand: ParsableCommand {
     }
   }
 
-  private func copy(_ session: CommandSession, to path: String) throws -> PlainImportReport {
+  private func copy(_ session: CommandSession, to path: String) throws -> Copied {
     let target = try other.session(path, common, force: force, undeclared: names.undeclared)
     return try session.using(try session.openForReading()) { database in
       try session.unlockVault(database, for: source()?.shown)
@@ -132,7 +137,7 @@ struct CopyCommand: ParsableCommand {
 
   private func copy(
     from source: borrowing some Reading & ~Copyable, into target: borrowing ReadWriteTransaction
-  ) throws -> PlainImportReport {
+  ) throws -> Copied {
     if let environment = newCollection.flatMap(CollectionEnvironment.init(collection:)),
       try !target.hasEnvironment(environment)
     {
@@ -148,7 +153,7 @@ struct CopyCommand: ParsableCommand {
     for collection in collections where !force { try checkSealing(collection, source, target) }
     let bar = ProgressBar(common)
     defer { bar.finish() }
-    return try target.copyItems(
+    let report = try target.copyItems(
       collections, from: source, mode: (mode ?? .merge).ofImport, isDryRun: dryRun,
       progress: { bar.show($0, of: "copying") },
       willReplace: { key, collection in
@@ -158,6 +163,11 @@ struct CopyCommand: ParsableCommand {
           "key \"\(key)\" in \(DisplayText.collection(collection)) exists already, with another value; nothing was changed. "
             + "Replace such keys with --merge.")
       })
+    let locks = try collections.flatMap { collection in
+      source.notesOfLocks(
+        try collection.keys ?? source.shownKeys(in: collection.shown).sorted().map(\.string), in: collection.name)
+    }
+    return (report, locks)
   }
 
   private func check(_ collection: NamedCollection, _ source: borrowing some Reading & ~Copyable) throws {

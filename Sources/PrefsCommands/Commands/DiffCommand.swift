@@ -12,7 +12,9 @@ struct DiffCommand: ParsableCommand {
       value, type or metadata differs. Secrets and sealed values are compared but never shown. Versions and times are \
       ignored.
 
-      With two names, compares two collections of the store. With --with, compares the store, or one collection, with \
+      With two names, compares two collections of the store, for each key that is set in one of them: the values in force, as \
+      `prefs get` prints them. What an administrator locks is the same in an environment and its collection, whatever is stored. \
+      With --with, compares what is stored, in the store or in one collection, with \
       another store, such as a backup, or with a file in any format that `prefs import` reads, as an import would set it. \
       Secrets that an export did not show are skipped, as are metadata where the format has none. With a collection, a \
       text file holds the settings of that collection.
@@ -89,7 +91,7 @@ struct DiffCommand: ParsableCommand {
         try session.unlockVault(database, for: Self.mayShow([collection, otherCollection]))
         return try database.makeConnection().read { transaction in
           for name in [collection, otherCollection] { try KeyReference.requireItems(in: name ?? "", transaction) }
-          return try differences(transaction, transaction)
+          return try differences(transaction, transaction, areInForce: true)
         }
       }
       try session.unlockVault(database, for: collection.map { Self.mayShow([$0]) })
@@ -156,33 +158,42 @@ struct DiffCommand: ParsableCommand {
     }
   }
 
+  /// - Parameter areInForce: Whether the values in force are compared, and not what is stored.
   private func differences(
-    _ first: borrowing ReadTransaction, _ second: borrowing ReadTransaction, comparesMetadata: Bool = true,
-    hidden: [ImportedSetting] = []
+    _ first: borrowing ReadTransaction, _ second: borrowing ReadTransaction, areInForce: Bool = false,
+    comparesMetadata: Bool = true, hidden: [ImportedSetting] = []
   ) throws -> [DifferenceText] {
     guard let collection else {
       let names = try Set((first.allCollections() + second.allCollections()).map(ByteString.init)).sorted()
       return try names.map(\.string).map {
-        try differences($0, [$0], first, $0, [$0], second, comparesMetadata, hidden)
+        try differences($0, [$0], first, $0, [$0], second, areInForce, comparesMetadata, hidden)
       }
     }
     let otherCollection = otherCollection ?? collection
     return [
       try differences(
         collection, first.shown(collection), first, otherCollection, second.shown(otherCollection), second,
-        comparesMetadata, hidden)
+        areInForce, comparesMetadata, hidden)
     ]
   }
 
   private func differences(
     _ name: String, _ shown: [String], _ first: borrowing ReadTransaction, _ otherName: String,
-    _ otherShown: [String], _ second: borrowing ReadTransaction, _ comparesMetadata: Bool, _ hidden: [ImportedSetting]
+    _ otherShown: [String], _ second: borrowing ReadTransaction, _ areInForce: Bool, _ comparesMetadata: Bool,
+    _ hidden: [ImportedSetting]
   ) throws -> DifferenceText {
     let skipped = hidden.filter { $0.collection.utf8.elementsEqual(otherName.utf8) }.map { ByteString($0.key) }
+    let effective =
+      areInForce
+      ? (
+        try first.effectiveSettings(of: name, parent: shown.dropFirst().first),
+        try second.effectiveSettings(of: otherName, parent: otherShown.dropFirst().first)
+      ) : nil
     let differences = try first.differences(
-      in: shown, from: second, in: otherShown, comparesMetadata: comparesMetadata, skipping: Set(skipped))
+      in: shown, from: second, in: otherShown, inForce: effective, comparesMetadata: comparesMetadata,
+      skipping: Set(skipped))
     return DifferenceText(
       collection: name, otherCollection: otherName, differences: differences,
-      locks: first.notesOfLocks(differences.map(\.key), in: name))
+      locks: areInForce ? [] : first.notesOfLocks(differences.map(\.key), in: name))
   }
 }

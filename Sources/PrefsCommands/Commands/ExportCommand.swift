@@ -31,8 +31,9 @@ struct ExportCommand: ParsableCommand {
       modified, expires, due) and a table declarations (application, version, declaration). Only this format keeps \
       metadata, declarations, expiries and due dates.
 
-      With --env, the effective values in that environment are written. The format sqlite, which stores collections by \
-      name, gets both: the environment and its parent collection.
+      With --env, what is stored for the collection in that environment is written, and from the collection itself what is not \
+      set there. The format sqlite, which stores collections by name, gets both: the environment and its parent collection. What an \
+      administrator gives or locks in files is not written; a note names the keys whose stored values are written below a lock.
 
       Each export is read back and compared before it is written. If a format cannot represent a value exactly, the export \
       fails with exit code 8, and nothing is written.
@@ -99,9 +100,11 @@ struct ExportCommand: ParsableCommand {
     let collection = try common.collection(name)
     let session = try CommandSession(common, in: collection.map { [$0] } ?? [])
     if let output { try session.requireReplaceable(output) }
+    var locks: [String] = []
     let count =
-      try SettingsFormat(rawValue: chosenFormat.rawValue).map { try exportText($0, collection, session) }
-      ?? exportDatabase(collection, session)
+      try SettingsFormat(rawValue: chosenFormat.rawValue).map { try exportText($0, collection, session, &locks) }
+      ?? exportDatabase(collection, session, &locks)
+    for lock in locks { common.note(lock) }
     guard let output else { return }
     common.note("\(output) holds its settings unencrypted: delete it when it is no longer needed.")
     let text = JSONText.object([("output", JSONText.quoted(output)), ("items", "\(count)")])
@@ -113,10 +116,11 @@ struct ExportCommand: ParsableCommand {
   // MARK: - Text
 
   private func exportText(
-    _ format: SettingsFormat, _ collection: NamedCollection?, _ session: CommandSession
+    _ format: SettingsFormat, _ collection: NamedCollection?, _ session: CommandSession, _ locks: inout [String]
   ) throws -> Int {
     let isBinary = output != nil && format == .plist
     let (bytes, tree) = try session.read { transaction in
+      locks = try Self.locks(collection, transaction)
       var tree = SettingsTree(format: format, reveals: reveal, isBinary: isBinary)
       guard let collection else { return (try tree.fileOfAllCollections(transaction), tree) }
       try KeyReference.requireItems(in: collection.name, transaction)
@@ -145,14 +149,26 @@ struct ExportCommand: ParsableCommand {
     return tree.itemCount
   }
 
+  /// What is in force instead of stored values, as sentences.
+  private static func locks(
+    _ collection: NamedCollection?, _ transaction: borrowing ReadTransaction
+  ) throws -> [String] {
+    try (collection?.shown ?? transaction.allCollections()).flatMap { name in
+      transaction.notesOfLocks(try transaction.allKeys(inCollection: name), in: name)
+    }
+  }
+
   // MARK: - SQLite
 
-  private func exportDatabase(_ collection: NamedCollection?, _ session: CommandSession) throws -> Int {
+  private func exportDatabase(
+    _ collection: NamedCollection?, _ session: CommandSession, _ locks: inout [String]
+  ) throws -> Int {
     guard let output else { return 0 }
     return try session.using(try session.openForReading()) { database in
       try session.unlocking(database) {
-        if let collection {
-          try database.makeConnection().read { try KeyReference.requireItems(in: collection.name, $0) }
+        try database.makeConnection().read { transaction in
+          if let collection { try KeyReference.requireItems(in: collection.name, transaction) }
+          locks = try Self.locks(collection, transaction)
         }
         var count = 0
         try ProgressBar.during("exporting", common) { progress in

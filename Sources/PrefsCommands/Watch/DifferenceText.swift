@@ -66,10 +66,12 @@ struct DifferenceText {
     return zip([before, after], texts).map { "\($0?.kind.name ?? "no") \($1)" }.joined(separator: " -> ")
   }
 
-  private static func type(_ item: Item?) -> String { item.map { JSONText.quoted($0.value.kind.name) } ?? "null" }
+  private static func type(_ item: ComparedValue?) -> String {
+    item.map { JSONText.quoted($0.value.kind.name) } ?? "null"
+  }
 
   /// The value, if it may be shown.
-  private static func json(_ item: Item?, _ difference: ItemDifference) -> String {
+  private static func json(_ item: ComparedValue?, _ difference: ItemDifference) -> String {
     guard let item else { return "null" }
     let shown = Redaction(reveals: false).shown(item.value, isSealed: difference.isSealed)
     return JSONText.text(shown, bigIntegers: .strings)
