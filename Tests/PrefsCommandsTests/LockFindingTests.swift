@@ -109,6 +109,18 @@ import Testing
     #expect(validate.code == 8 && validate.text.hasPrefix(words), "\(validate)")
   }
 
+  @Test("An unreadable file of an application that declares nothing stops validate")
+  func unreadable() throws {
+    try tool.succeed("set", "free/text", "x")
+    let file = try manage("free", "{")
+    let validate = try run("validate")
+    #expect(validate.code == 8 && validate.message.contains(file), "\(validate)")
+    // A pipe is no file, and nothing waits for what it says.
+    unlink(file)
+    #expect(mkfifo(file, 0o600) == 0)
+    #expect(try run("get", "free/text").message.contains("it is not a regular file"))
+  }
+
   @Test("A command that sets one key is refused where it is locked, also to the value that is stored")
   func same() throws {
     try tool.succeed("set", "net/port", "6")
@@ -125,6 +137,18 @@ import Testing
     }
     // A file with all settings of a host stays usable.
     #expect(try run("import", "-", "-c", "net", "--format", "json", input: #"{"port": 6}"#).code == 0)
+  }
+
+  @Test("An import names what is locked beside its other mistakes")
+  func imported() throws {
+    try manage("org.x", #"{"locked": {"net/port": 8}}"#)
+    let run = try run("import", "-", "-c", "net", "--format", "json", input: #"{"port": 7, "prot": 1}"#)
+    for words in [
+      "net/port is locked by an administrator, in", "net/prot is not declared", "nothing sets what is locked",
+    ] {
+      #expect(run.message.contains(words), "\(run.message)")
+    }
+    #expect(run.code == 13)
   }
 
   @Test("diff compares the values in force, which a lock makes the same, and says nothing of it")

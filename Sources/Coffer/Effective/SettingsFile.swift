@@ -16,6 +16,8 @@ enum SettingsFile {
       switch error.code {
       case .fileReadNoSuchFile where mayBeMissing: return nil
       case .fileReadNoSuchFile: throw CofferError.inputOutput(path: path, reason: "no such file")
+      case .fileReadNoPermission where isSomethingElse(path):
+        throw CofferError.inputOutput(path: path, reason: "it is not a regular file")
       case .fileReadNoPermission:
         throw CofferError.permissionDenied(path: path, reason: "no permission to read the file")
       default: throw CofferError.inputOutput(path: path, reason: "the file could not be read")
@@ -23,6 +25,13 @@ enum SettingsFile {
     } catch {
       throw CofferError.inputOutput(path: path, reason: "the file could not be read")
     }
+  }
+
+  /// Whether a path is of a pipe, a device, a socket or a folder.
+  private static func isSomethingElse(_ path: String) -> Bool {
+    let place = ManagedSettings.Folders.resolved(path) ?? path
+    let type = try? FileManager.default.attributesOfItem(atPath: place)[.type] as? FileAttributeType
+    return type != nil && type != .typeRegular
   }
 
   /// The settings in a file: JSON or a property list, as its name says.

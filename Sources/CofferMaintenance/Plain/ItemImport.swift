@@ -6,7 +6,7 @@ struct ItemImport {
   private var report = PlainImportReport()
   /// The keys in the file, by collection.
   private var keys: [ByteString: Set<ByteString>] = [:]
-  /// The values that violate their declarations, and the keys that are not declared.
+  /// The values that violate their declarations, and the keys that are not declared or locked.
   private var problems: [(error: CofferError, problem: SettingProblem)] = []
   /// Whether to list each change.
   private let lists: Bool

@@ -29,11 +29,12 @@ extension Failure {
       self = failure(["\(error.description) Nothing was changed; --undeclared sets it anyway."])
     case .invalidSettings(let problems):
       let ways = [
-        problems.contains { !$0.isUndeclared } ? "--force sets them anyway" : nil,
-        problems.contains(where: \.isUndeclared) ? "--undeclared sets what is not declared" : nil,
+        problems.contains { $0.kind == .value } ? "--force sets them anyway" : nil,
+        problems.contains { $0.kind == .undeclared } ? "--undeclared sets what is not declared" : nil,
+        problems.contains { $0.kind == .locked } ? "nothing sets what is locked" : nil,
       ].compactMap(\.self)
       self = failure(
-        problems.map { $0.isUndeclared ? $0.sentence : $0.sentence + "." }
+        problems.map { $0.kind == .undeclared ? $0.sentence : $0.sentence + "." }
           + ["Nothing was changed; \(ways.joined(separator: ", "))."])
     default: self = failure([error.description])
     }
@@ -51,6 +52,7 @@ extension CofferError {
     case .usedUnderAnotherName: .conflict
     case .versionNotFound, .slotNotFound, .vaultNotFound, .environmentNotFound: .notFound
     case .lastSlot, .slotsFull, .slotsNotOpened, .secretInUse: .refused
+    case .invalidSettings(let problems) where problems.contains(where: { $0.kind == .locked }): .managed
     case .notAStore, .notEncodable, .notDecodable, .invalidValue, .undeclaredSetting, .notMutable, .invalidSettings,
       .notExportable, .malformedSettings:
       .format

@@ -75,6 +75,7 @@ struct EditCommand: ParsableCommand {
     }
     try session.using(try session.open()) { database in
       let edit = try session.unlocking(database) { try database.makeConnection().read { try begin(collection, $0) } }
+      for lock in edit.locks { common.note(lock) }
       let changes = try changes(edit, session, database)
       let notes = try session.unlocking(database) {
         try database.makeConnection().readWrite { try edit.apply(changes, $0) }

@@ -6,6 +6,8 @@ struct CollectionEdit {
   let collection: String
   /// The bytes given to the editor.
   let bytes: [UInt8]
+  /// What is in force instead of values in them, as sentences.
+  let locks: [String]
   private let before: [ByteString: ImportedSetting]
   private let versions: [ByteString: Int64]
 
@@ -24,6 +26,7 @@ struct CollectionEdit {
     self.collection = collection
     var tree = SettingsTree(format: format, reveals: reveals)
     bytes = try tree.file(of: [collection], transaction)
+    locks = transaction.notesOfLocks(try transaction.allKeys(inCollection: collection), in: collection)
     // Parse the file itself: only differences from that were made in the editor.
     let file = try ImportedSettings(bytes, format: format, named: "the collection", collection: collection)
     before = Dictionary(file.settings.map { (ByteString($0.key), $0) }) { $1 }

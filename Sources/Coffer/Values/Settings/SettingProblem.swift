@@ -13,11 +13,15 @@ public struct SettingProblem: Hashable, Sendable, CustomStringConvertible {
   /// Distinguishes the value from other bad values.
   private let valueHash: Int
 
-  /// Whether the setting itself is wrong, because no program declares it; the sentence is then "the key is …".
-  package private(set) var isUndeclared = false
+  /// What is wrong: the value, or the setting itself; the sentence is then "the key is …".
+  package enum Kind: Sendable {
+    case value, undeclared, locked
+  }
 
-  /// The sentence without the place.
-  package var sentence: String { "\(KeyText.of(key, in: collection)) \(isUndeclared ? "is" : "must be") \(reason)" }
+  package private(set) var kind = Kind.value
+
+  /// The sentence without the place; that of a setting that is not declared has its full stop.
+  package var sentence: String { "\(KeyText.of(key, in: collection)) \(kind == .value ? "must be" : "is") \(reason)" }
 
   /// The complete sentence: `editor/size must be 6 to 72, not 400 (in the environment variable EDITOR_SIZE)`.
   public var description: String { "\(sentence) (in \(place))" }
@@ -39,7 +43,10 @@ extension SettingProblem {
       self.init(collection: collection, key: key, place: place, reason: reason)
     case .undeclaredSetting(let collection, let key, let reason):
       self.init(collection: collection, key: key, place: place, reason: reason)
-      isUndeclared = true
+      kind = .undeclared
+    case .lockedByAdministrator(let collection, let key, let file):
+      self.init(collection: collection, key: key, place: place, reason: "locked by an administrator, in \(file)")
+      kind = .locked
     default: return nil
     }
   }
