@@ -18,15 +18,15 @@ struct ManagedFindings {
   /// - Throws: As `AdministratorFiles.entries(ofApplication:)`.
   func all(_ transaction: borrowing some Reading & ~Copyable) throws -> [SettingFinding] {
     let files = AdministratorFiles()
-    let slips = try files.doubts(ofApplication: application).filter {
-      declared.setting($0.name, in: application) == nil
+    var all: [SettingFinding] = []
+    for slip in try files.doubts(ofApplication: application) where declared.setting(slip.name, in: application) == nil {
+      all.append(
+        SettingFinding(
+          collection: application, key: slip.name, kind: .doubtful,
+          text: "in \(slip.place) locks nothing. Was it meant to be \"locked\"?"))
     }
-    return slips.map { slip in
-      SettingFinding(
-        collection: application, key: slip.name, kind: .doubtful,
-        text: "in \(slip.place) locks nothing. Was it meant to be \"locked\"?")
-    }
-      + (try files.entries(ofApplication: application).flatMap { try findings(of: $0, transaction) })
+    for entry in try files.entries(ofApplication: application) { all += try findings(of: entry, transaction) }
+    return all
   }
 
   private func findings(
@@ -50,10 +50,11 @@ struct ManagedFindings {
 
   /// The places that a name may mean: a key of the application's own collection, and the one after each slash.
   private static func places(_ name: String, _ application: String) -> [Place] {
-    [(application, name)]
-      + name.utf8.indices.filter { name.utf8[$0] == UInt8(ascii: "/") }.map { slash in
-        (String(name[..<slash]), String(name[name.utf8.index(after: slash)...]))
-      }
+    var places: [Place] = [(application, name)]
+    for slash in name.utf8.indices where name.utf8[slash] == UInt8(ascii: "/") {
+      places.append((String(name[..<slash]), String(name[name.utf8.index(after: slash)...])))
+    }
+    return places
   }
 
   /// The finding for a name under which the application declares nothing.
@@ -127,14 +128,14 @@ struct ManagedFindings {
       }
       let given = locks.compactMap(\.self)
       guard let first = given.first else { return nil }
-      let places = given.map(\.place.description).joined(separator: " and ")
+      let places = given.map { $0.place.description }.joined(separator: " and ")
       if given.contains(where: { $0.value != first.value }) {
         return SettingFinding(
           collection: collection, key: key, kind: .disagreement,
           text: "is locked at different values in \(places); each program has that of its own files.")
       }
       guard given.count < locks.count else { return nil }
-      let free = zip(setting.owners, locks).filter { $1 == nil }.map(\.0.application).joined(separator: " and ")
+      let free = zip(setting.owners, locks).filter { $1 == nil }.map { $0.0.application }.joined(separator: " and ")
       return SettingFinding(
         collection: collection, key: key, kind: .doubtful, text: "is locked in \(places), but not for \(free).")
     }
