@@ -38,6 +38,10 @@ package struct Declaration: Hashable, Sendable {
     package var place: SettingPlace
     /// Whether only the program can convert the values.
     package var isConverted = false
+
+    package init(place: SettingPlace, isConverted: Bool = false) {
+      (self.place, self.isConverted) = (place, isConverted)
+    }
   }
 
   /// The setting by its names.

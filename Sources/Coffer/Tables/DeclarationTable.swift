@@ -252,9 +252,9 @@ package struct DeclarationTable {
     try statement.run()
   }
 
-  /// Removes the declaration of a former name that is no longer kept.
-  func removeKept(_ place: SettingPlace, of application: String) throws {
-    guard let declaration = try declared(place.key.string, in: place.collection.string, by: application),
+  /// Removes the declaration of a former name that is no longer kept, or keeps it for another setting.
+  func removeKept(_ place: SettingPlace, of application: String, keptFor other: SettingPlace?) throws {
+    guard var declaration = try declared(place.key.string, in: place.collection.string, by: application),
       declaration.renamed != nil
     else { return }
     let statement = try connection.statement(
@@ -263,6 +263,9 @@ package struct DeclarationTable {
     statement.bind(place.key.string, at: 2)
     statement.bind(application, at: 3)
     try statement.run()
+    guard let other else { return }
+    declaration.renamed = other
+    try insert(declaration, of: application)
   }
 
   private func declared(_ key: String, in collection: String, by application: String) throws -> Declaration? {
@@ -272,6 +275,11 @@ package struct DeclarationTable {
     statement.bind(key, at: 2)
     statement.bind(application, at: 3)
     return try statement.first { try Self.parse($0.text(0), key, in: collection) }
+  }
+
+  /// Whether an application has a declaration of a name, in use or kept.
+  func has(_ place: SettingPlace, of application: String) throws -> Bool {
+    try declared(place.key.string, in: place.collection.string, by: application) != nil
   }
 
   /// All declarations of an application that can be read: it is about to replace them, and verification names the others.

@@ -94,16 +94,30 @@ struct Renames: Sendable {
     }
   }
 
+  /// The positions of the renames from or to a declared name.
+  func declared(_ name: SettingPlace) -> [Int] {
+    byKey[name.key, default: []].filter { all[$0].current == name || all[$0].former == name }
+  }
+
   func links(of place: SettingPlace) -> [Link] { links(of: place.key.string, in: place.collection.string) }
 
-  /// The renames that change a collection when something happens to the whole of another one.
-  func across(_ collection: String) -> [SettingPlace] {
-    all.flatMap { rename -> [SettingPlace] in
+  /// All other names of the setting that an item is one of, also names of those.
+  func otherNames(of place: SettingPlace) -> [SettingPlace] {
+    var (seen, others, open): (Set<SettingPlace>, [SettingPlace], [SettingPlace]) = ([place], [], [place])
+    while let next = open.popLast() {
+      for link in links(of: next) where seen.insert(link.other).inserted {
+        others.append(link.other)
+        open.append(link.other)
+      }
+    }
+    return others
+  }
+
+  /// The names in a collection that have another one.
+  func names(in collection: String) -> [SettingPlace] {
+    all.flatMap { rename in
       [(rename.current, rename.former), (rename.former, rename.current)].compactMap { own, other in
-        guard own.collection != other.collection, let name = rename.counterpart(of: collection, own, other) else {
-          return nil
-        }
-        return other.moved(to: name)
+        rename.counterpart(of: collection, own, other) == nil ? nil : own.moved(to: collection)
       }
     }
   }
@@ -214,14 +228,6 @@ package struct RenameTable {
   func removeBehind(_ place: SettingPlace) throws {
     let statement = try connection.statement("DELETE FROM behind WHERE collection = ? AND key = ?")
     bind(place, to: statement)
-    try statement.run()
-  }
-
-  /// Removes what is recorded about the items of a collection; nil for all.
-  func removeBehind(in collection: String?) throws {
-    guard let collection else { return try connection.statement("DELETE FROM behind").run() }
-    let statement = try connection.statement("DELETE FROM behind WHERE collection = ?1 OR source_collection = ?1")
-    statement.bind(collection, at: 1)
     try statement.run()
   }
 

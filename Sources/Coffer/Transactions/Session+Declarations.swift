@@ -11,51 +11,59 @@ extension Session {
 
   /// Records a version of a program and its declarations, and puts them in force unless a newer version's are.
   ///
-  /// Former names of settings that another version declares, and that may still run, are kept from now on.
+  /// Former names of settings that another version uses are kept from now on.
   ///
-  /// - Returns: The renames that this has begun.
-  /// - Throws: `CofferError.conflictingDeclarations`, `.retypedInPlace`.
-  func declare(_ new: ProgramVersion) throws -> [Rename] {
-    try changingTogether {
+  /// - Parameter kept: Declarations of an older version that a store has kept for it.
+  /// - Returns: The renames that this has begun, and whether the declarations are in force.
+  /// - Throws: `CofferError.conflictingDeclarations`, `.retypedInPlace`; `.malformedSettings` for former names that cannot be
+  ///   meant.
+  func declare(
+    _ new: ProgramVersion, kept: [Declaration] = []
+  ) throws -> (begun: [BegunRename], isInForce: Bool) {
+    try new.checkFormerNames()
+    return try changingTogether {
       let (table, versions) = (declarations, VersionTable(connection: connection))
       try table.create(at: transaction.time, until: transaction.time + ProgramVersion.defaultRunTime)
       let present = try table.application(new.application, version: new.version)
-      let running = try versions.all(of: new.application).filter { $0.until > transaction.time }
-      try refuseRetyping(new, running.filter { $0.version != new.version })
+      let earlier = try versions.all(of: new.application)
+      try refuseRetyping(new, earlier.filter { $0.version != new.version && $0.until > transaction.time })
       try dropEndedVersions()
-      let declared = try table.all(of: new.application)
       let isNewest = !VersionText.isLess(new.version, than: present?.version)
-      // Its earlier declarations under the same version may be in use, too.
-      let begun =
-        isNewest
-        ? try renames(by: new, since: running)
-        : try renames(by: declared.filter { $0.renamed == nil }, since: new)
-      for (rename, _) in begun { try RenameTable(connection: connection).save(rename) }
-      try prolongRenames(for: new)
-      let all = try loadRenames().all
       if isNewest {
         let places = Set(new.declarations.map(\.place))
-        let kept = declared.filter { $0.renamed != nil } + begun.map(\.kept)
-        let names = Set(all.filter { $0.application == new.application }.map(\.former)).subtracting(places)
+        let names = Set(try renames().all.filter { $0.application == new.application }.map(\.former))
+        let stillKept = try table.all(of: new.application).filter {
+          $0.renamed != nil && names.contains($0.place) && !places.contains($0.place)
+        }
         try table.replace(
-          new.declarations, kept: kept.filter { names.contains($0.place) }, of: new.application, version: new.version,
-          fingerprint: new.fingerprint)
-      } else {
-        let places = Set(declared.map(\.place))
-        for (_, kept) in begun where !places.contains(kept.place) { try table.insert(kept, of: new.application) }
+          new.declarations, kept: stillKept, of: new.application, version: new.version, fingerprint: new.fingerprint)
       }
       try versions.save(new)
+      // Its earlier declarations under the same version may be in use, too.
+      var others = earlier.filter { $0.version == new.version && $0.until > transaction.time } + [new]
+      if !kept.isEmpty { others.append(.older(than: new, kept)) }
+      let begun = try beginRenames(by: new, versionsInUse(also: others))
       note(.declared(new.application))
       transaction.effective = [:]
-      return begun.map(\.rename)
+      return (begun, isNewest)
     }
+  }
+
+  /// Begins the renames of settings whose former names other hosts of a fleet use, or have renamed.
+  func beginRenamesOfFleets() throws {
+    guard try Schema.version(connection).hasVersions, try declarations.hasShared else { return }
+    let begun = try beginRenames(by: nil, versionsInUse())
+    guard !begun.isEmpty else { return }
+    transaction.effective = [:]
+    try bringInStep(new: begun)
   }
 
   /// Throws if a version that may still run reads the values of a setting in another form.
   private func refuseRetyping(_ new: ProgramVersion, _ others: [ProgramVersion]) throws {
-    for declaration in new.declarations {
-      for other in others {
-        guard let earlier = other.declaration(of: declaration.place), earlier.type != declaration.type else { continue }
+    for other in others {
+      let declared = Dictionary(other.declarations.map { ($0.place, $0) }) { first, _ in first }
+      for declaration in new.declarations {
+        guard let earlier = declared[declaration.place], earlier.type != declaration.type else { continue }
         throw CofferError.retypedInPlace(
           setting: declaration.place.description, type: declaration.type.description,
           other: other.name, otherType: earlier.type.description, until: Date(milliseconds: other.until))
@@ -63,57 +71,112 @@ extension Session {
     }
   }
 
-  private typealias BegunRename = (rename: Rename, kept: Declaration)
-
-  /// The renames of a newest version whose former names others declare that may still run.
-  private func renames(by new: ProgramVersion, since running: [ProgramVersion]) throws -> [BegunRename] {
-    let places = Set(new.declarations.map(\.place))
-    return try renames(by: new.declarations, of: new.application) { former in
-      guard !places.contains(former) else { return nil }
-      let declaring = running.filter { $0.declaration(of: former) != nil }
-      guard let until = declaring.map(\.until).max(),
-        let newest = declaring.max(by: { VersionText.isLess($0.version, than: $1.version) }),
-        let declaration = newest.declaration(of: former)
-      else { return nil }
-      return (until, declaration)
+  /// Begins the renames whose two names are in use from now on, and keeps the others as long as their former names are.
+  ///
+  /// - Parameter new: The version that has just declared its settings; nil if other hosts have.
+  private func beginRenames(by new: ProgramVersion?, _ versions: VersionsInUse) throws -> [BegunRename] {
+    let (table, present) = (RenameTable(connection: connection), try renames().all)
+    for rename in present {
+      guard let until = versions[rename.former].compactMap(\.until).max(), until > rename.until else { continue }
+      try table.save(rename.until(until))
     }
+    var known = Set(present.map { Rename.Pair(current: $0.current, former: $0.former) })
+    let places = new.map { Set($0.declarations.map(\.place)) }
+    var begun: [BegunRename] = []
+    for version in versions.all where version.isInForce {
+      for declaration in version.declarations.values.sorted(by: { $0.place < $1.place }) {
+        for former in declaration.formerNames where version.declarations[former.place] == nil {
+          // A version that uses both names has two settings.
+          let older = versions[former.place].filter { $0.declarations[declaration.place] == nil }
+          let own = older.filter { ByteString($0.application) == ByteString(version.application) }
+          guard
+            let newest = (own.isEmpty ? older : own).max(by: { VersionText.isLess($0.version, than: $1.version) }),
+            let found = newest.declarations[former.place],
+            known.insert(Rename.Pair(current: declaration.place, former: former.place)).inserted
+          else { continue }
+          let rename = Rename(
+            current: declaration.place, former: former.place, application: version.application,
+            hasSuites: !declaration.isShared && ByteString(declaration.collection) != ByteString(version.application),
+            // Without a conversion, a value of another type is not the same value.
+            isConverted: former.isConverted || found.type != declaration.type,
+            until: older.compactMap(\.until).max() ?? transaction.time + Settings.defaultRunTime)
+          try table.save(rename)
+          if version.isOfThisHost, ByteString(newest.application) == ByteString(version.application) {
+            try keep(found, for: rename)
+          }
+          begun.append(
+            BegunRename(
+              rename: rename,
+              precedence: places.map { $0.contains(declaration.place) ? .former : .current } ?? .neither))
+        }
+      }
+    }
+    try loadRenames()
+    return begun
   }
 
-  /// The renames of the declarations in force whose former names an older version declares, which has come back.
-  private func renames(by declarations: [Declaration], since old: ProgramVersion) throws -> [BegunRename] {
-    let places = Set(declarations.map(\.place))
-    return try renames(by: declarations, of: old.application) { former in
-      places.contains(former) ? nil : old.declaration(of: former).map { (old.until, $0) }
-    }
+  /// Keeps the declaration of a former name.
+  private func keep(_ declaration: Declaration, for rename: Rename) throws {
+    guard try !declarations.has(rename.former, of: rename.application) else { return }
+    var kept = declaration
+    kept.renamed = rename.current
+    try declarations.insert(kept, of: rename.application)
+    note(.declared(rename.application))
   }
 
-  private func renames(
-    by declarations: [Declaration], of application: String,
-    _ older: (SettingPlace) -> (until: Int64, Declaration)?
-  ) throws -> [BegunRename] {
-    let present = try renames().all
-    return declarations.flatMap { declaration in
-      declaration.formerNames.compactMap { former -> BegunRename? in
-        guard !present.contains(where: { $0.current == declaration.place && $0.former == former.place }),
-          let (until, found) = older(former.place)
-        else { return nil }
-        var kept = found
-        kept.renamed = declaration.place
-        let rename = Rename(
-          current: declaration.place, former: former.place, application: application,
-          hasSuites: !declaration.isShared && ByteString(declaration.collection) != ByteString(application),
-          isConverted: former.isConverted, until: until)
-        return (rename, kept)
+  /// Moves the values of former names that no version uses, as a program does that declares its settings; those that need a
+  /// conversion wait for it.
+  fileprivate func takeOverFormerValues(of new: ProgramVersion) throws {
+    try changingTogether {
+      let (versions, renames) = (try versionsInUse(), try renames())
+      let names = try collections.all().map(\.0)
+      for declaration in new.declarations {
+        for former in declaration.formerNames where !former.isConverted && versions[former.place].isEmpty {
+          let rename = Rename(
+            current: declaration.place, former: former.place, application: new.application,
+            hasSuites: !declaration.isShared && ByteString(declaration.collection) != ByteString(new.application),
+            isConverted: false, until: transaction.time)
+          for pair in rename.places(among: names).sorted(by: { $0.current < $1.current })
+          where !renames.otherNames(of: pair.former).contains(pair.current) {
+            try takeOver(pair, rename)
+          }
+        }
       }
     }
   }
+}
 
-  /// Keeps the former names that a version declares as long as it may run.
-  private func prolongRenames(for version: ProgramVersion) throws {
-    let table = RenameTable(connection: connection)
-    for rename in try table.all() where ByteString(rename.application) == ByteString(version.application) {
-      guard version.declaration(of: rename.former) != nil, rename.until < version.until else { continue }
-      try table.save(rename.until(version.until))
+extension ProgramVersion {
+  /// The version for which another one's store keeps declarations.
+  fileprivate static func older(than new: ProgramVersion, _ kept: [Declaration]) -> ProgramVersion {
+    ProgramVersion(
+      application: new.application, version: nil, fingerprint: [], opened: new.opened, until: new.until,
+      declarations: kept.map { declaration in
+        var declaration = declaration
+        declaration.renamed = nil
+        return declaration
+      })
+  }
+
+  /// - Throws: `CofferError.malformedSettings` for a former name that would make one name two settings, or one setting two.
+  fileprivate func checkFormerNames() throws {
+    let places = Set(declarations.map(\.place))
+    var owners: [SettingPlace: SettingPlace] = [:]
+    func refuse(_ reason: String) throws {
+      throw CofferError.malformedSettings(source: "the declarations of \(name)", reason: reason)
+    }
+    for declaration in declarations {
+      let place = declaration.place
+      for former in declaration.formerNames.map(\.place) {
+        if former == place { try refuse("\(place) is declared as formerly \(former), its own name") }
+        if places.contains(former) {
+          try refuse(
+            "\(place) is declared as formerly \(former), which is declared, too; one name cannot be two settings")
+        }
+        if let other = owners.updateValue(place, forKey: former), other != place {
+          try refuse("\(other) and \(place) are both declared as formerly \(former); only one of them can be")
+        }
+      }
     }
   }
 }
@@ -135,10 +198,22 @@ extension Reading where Self: ~Copyable {
     return try session.reading { try VersionTable(connection: session.connection).all() }
   }
 
+  /// Whether the declarations of a version are in force, and not those of a newer one.
+  package borrowing func isInForce(_ version: String?, of application: String) throws -> Bool {
+    let session = session
+    return try session.reading { try session.declarations.application(application, version: nil)?.version == version }
+  }
+
   /// The renames whose former names are kept.
   package borrowing func renames() throws -> [Rename] {
     let session = session
     return try session.reading { try RenameTable(connection: session.connection).all() }
+  }
+
+  /// The other names of a setting that are kept; usually none.
+  package borrowing func otherNames(ofKey key: String, inCollection collection: String) throws -> [SettingPlace] {
+    let session = session
+    return try session.reading { try session.otherNames(of: key, in: collection) }
   }
 
   /// The items that have not followed another name of their setting.
@@ -157,16 +232,22 @@ extension Reading where Self: ~Copyable {
 }
 
 extension ReadWriteTransaction {
-  /// Ends the former names that no older version can use any more; their values go into the history.
+  /// Lets the other names of renamed settings follow, as at the end of the transaction.
+  package borrowing func letNamesFollow() throws { try session.letNamesFollow() }
+
+  /// Ends the names of renamed settings that no version uses any more; their values go into the history.
   package borrowing func contract(_ isChosen: (Rename) -> Bool) throws -> [Contraction] {
     try session.contract(isChosen)
   }
 
-  /// Declares an application's settings, replacing all of its earlier declarations.
+  /// Declares an application's settings, replacing all of its earlier declarations, and takes over the values of their former
+  /// names that need no conversion.
   ///
   /// Programs use `Preferences.declare(_:strict:)`; this is for tools, and for programs in other languages.
   ///
-  /// - Parameter application: The collection of the application's own settings.
+  /// - Parameters:
+  ///   - declarations: Those that are kept for an older version, as another store's, count as that version's.
+  ///   - application: The collection of the application's own settings.
   /// - Throws: `CofferError.conflictingDeclarations` when another application declares a setting differently,
   ///   `.malformedSettings` when a declaration is invalid; nothing is changed then.
   package borrowing func declare(
@@ -176,10 +257,11 @@ extension ReadWriteTransaction {
     let (opened, until) = ProgramVersion.times(
       openedAt: session.transaction.time, mayRunFor: ProgramVersion.defaultRunTime)
     // Not a program's fingerprint: a program that declares the same settings afterwards writes them once more.
-    let begun = try session.declare(
-      ProgramVersion(
-        application: application, version: version, fingerprint: [], opened: opened, until: until,
-        declarations: declarations.filter { $0.renamed == nil }))
+    let new = ProgramVersion(
+      application: application, version: version, fingerprint: [], opened: opened, until: until,
+      declarations: declarations.filter { $0.renamed == nil })
+    let (begun, isInForce) = try session.declare(new, kept: declarations.filter { $0.renamed != nil })
     try session.bringInStep(retryingRefused: true, new: begun)
+    if isInForce { try session.takeOverFormerValues(of: new) }
   }
 }

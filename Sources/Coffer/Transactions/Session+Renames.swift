@@ -1,54 +1,147 @@
-// While an older version of a program may still run, a renamed setting has both of its names in the store. Every
-// writer of one sets the other in the same transaction, through any door: older versions and tools know from the table of
-// renames what belongs together, though they know nothing of the new setting.
+// While an older version of a program may still run, a renamed setting has both of its names in the store. Each writer
+// of one sets the other in the same transaction, through any door: older versions and tools know from the table of renames what
+// belongs together, though they know nothing of the new setting.
+//
+// Which name follows is decided at the end of a transaction, from what it has changed: its own operations see the names as
+// they have left them.
+
+/// What a transaction did to a name of a renamed setting.
+struct ChangedName {
+  /// The item before the transaction; nil for none.
+  let before: HeldItem?
+  /// Counts the changes to such names.
+  var order: Int
+}
 
 extension Session {
-  /// Whether an item has another name that has to follow its changes.
-  func isRenamed(_ key: String, in collection: String) throws -> Bool {
-    guard !transaction.isFollowing else { return false }
-    return try !renames().links(of: key, in: collection).isEmpty
+  /// Notes that an item is about to be changed, if it has another name that may have to follow.
+  func willChange(_ key: String, in collection: String) throws {
+    guard hasRenames, try !renames().links(of: key, in: collection).isEmpty else { return }
+    try willChange(SettingPlace(key, in: collection))
   }
 
-  /// Runs `body`, which changes an item, and lets the other names of the setting follow.
-  ///
-  /// - Parameter body: Returns whether it changed anything.
-  func following(_ key: String, in collection: String, _ body: () throws -> Bool) throws -> Bool {
-    try changingTogether {
-      guard try body() else { return false }
-      try letFollow(SettingPlace(key, in: collection))
-      return true
+  private func willChange(_ place: SettingPlace) throws {
+    transaction.nameChangeCount += 1
+    if transaction.changedNamesOfSettings[place] == nil {
+      let before = try CofferError.translating { try storedItem(place.key.string, in: place.collection.string) }
+      transaction.changedNamesOfSettings[place] = ChangedName(before: before, order: 0)
     }
+    transaction.changedNamesOfSettings[place]?.order = transaction.nameChangeCount
   }
 
-  /// Removes what belongs to the items of a collection that was cleared; nil for all collections.
-  func followClearing(of collection: String?) throws {
+  /// The same for all items of a collection, which is about to be cleared.
+  func willClear(_ collection: String) throws {
     guard hasRenames else { return }
-    try table.removeBehind(in: collection)
-    guard let collection else { return }
-    try withoutFollowing {
-      for place in try renames().across(collection) {
-        if try remove(place.key.string, in: place.collection.string) { transaction.followers.append(place) }
-        try table.removeBehind(place)
+    for place in try renames().names(in: collection) { try willChange(place) }
+  }
+
+  /// The other names of a setting that are kept; usually none.
+  package func otherNames(of key: String, in collection: String) throws -> [SettingPlace] {
+    try renames().otherNames(of: SettingPlace(key, in: collection))
+  }
+
+  /// Lets the names follow that this transaction has not set, as it does at its end.
+  ///
+  /// Of each setting, the name that was changed last counts; an equal value set again is not a change. Setting one name counts
+  /// more than removing another: an import that replaces everything sets the one and removes the other.
+  ///
+  /// - Parameter yields: Whether a name was removed because it has ended elsewhere: it comes back where it is kept.
+  package func letNamesFollow(where yields: (SettingPlace) throws -> Bool = { _ in false }) throws {
+    let changed = transaction.changedNamesOfSettings
+    guard !changed.isEmpty else { return }
+    try changingInTransaction {
+      var seen: Set<SettingPlace> = []
+      for place in changed.keys.sorted() where !seen.contains(place) {
+        let names = try [place] + renames().otherNames(of: place)
+        seen.formUnion(names)
+        if let source = try source(of: names, changed, yields) { try letFollow(source) }
       }
     }
+    transaction.changedNamesOfSettings = [:]
+  }
+
+  /// The name of a setting that the others follow; nil if this transaction has changed nothing.
+  private func source(
+    of names: [SettingPlace], _ changed: [SettingPlace: ChangedName], _ yields: (SettingPlace) throws -> Bool
+  ) throws -> SettingPlace? {
+    var (set, kept, removed): ([SettingPlace], [SettingPlace], [SettingPlace]) = ([], [], [])
+    for place in names {
+      let present = try storedItem(place)
+      guard let change = changed[place] else {
+        // No transaction has set it here, and nothing is lost if it counts.
+        if present != nil, try names.contains(where: { try changed[$0] != nil && yields($0) }) { kept.append(place) }
+        continue
+      }
+      if try isSame(present, change.before, at: place) {
+        if present != nil { kept.append(place) }
+      } else if present != nil {
+        set.append(place)
+      } else {
+        removed.append(place)
+      }
+    }
+    func last(_ places: [SettingPlace]) -> SettingPlace? {
+      places.max { changed[$0]?.order ?? 0 < changed[$1]?.order ?? 0 }
+    }
+    if let last = last(set) { return last }
+    return removed.isEmpty ? nil : last(kept) ?? last(removed)
+  }
+
+  private func storedItem(_ place: SettingPlace) throws -> HeldItem? {
+    try storedItem(place.key.string, in: place.collection.string)
+  }
+
+  /// Whether two items of a place are equal: an equal value may be sealed in two ways.
+  private func isSame(_ one: HeldItem?, _ other: HeldItem?, at place: SettingPlace) throws -> Bool {
+    guard let one, let other, one.isSealed || other.isSealed else { return one == other }
+    guard core.vault.isUnlocked, one != other else { return one == other }
+    let (key, collection) = (place.key.string, place.collection.string)
+    func opened(_ item: HeldItem) throws -> (Value, Value?, ItemDates) {
+      (
+        try core.value(item.object, key, in: collection),
+        try item.metadata.map { try core.value(.metadata, $0, key, in: collection) }, item.dates
+      )
+    }
+    return try opened(one) == opened(other)
+  }
+
+  /// A rename whose former name is kept from now on, and the name that counts where both have a value.
+  struct BegunRename {
+    enum Precedence {
+      case current, former
+      /// Both names have come from where they are in step.
+      case neither
+    }
+
+    let rename: Rename
+    let precedence: Precedence
   }
 
   /// Lets items follow their other names that could not when those were set, as far as this program can convert them.
   ///
   /// - Parameters:
   ///   - retriesRefused: Whether to try again what was refused, because the declarations have changed.
-  ///   - new: Renames whose names were set independently until now: the one set last counts.
-  func bringInStep(retryingRefused retriesRefused: Bool = false, new: [Rename] = []) throws {
+  ///   - new: Renames whose names were set independently until now. What they replace goes into the history.
+  func bringInStep(retryingRefused retriesRefused: Bool = false, new: [BegunRename] = []) throws {
     try changingTogether {
       for behind in try table.behind() where retriesRefused || !behind.isRefused {
         try letFollow(behind.source, isRetry: true)
       }
+      guard !new.isEmpty else { return }
+      let keepsAllHistory = transaction.keepsAllHistory
+      transaction.keepsAllHistory = true
+      defer { transaction.keepsAllHistory = keepsAllHistory }
       let names = try collections.all().map(\.0)
-      for rename in new {
-        for pair in rename.places(among: names).sorted(by: { $0.current < $1.current }) {
-          let (current, former) = (try version(of: pair.current), try version(of: pair.former))
-          guard current != former else { continue }
-          try letFollow(current > former ? pair.current : pair.former)
+      for begun in new {
+        for pair in begun.rename.places(among: names).sorted(by: { $0.current < $1.current }) {
+          let (current, former) = (try storedItem(pair.current), try storedItem(pair.former))
+          switch (current != nil, former != nil) {
+          case (false, false): break
+          case (true, true) where begun.precedence == .neither: break
+          case (true, true): try letFollow(begun.precedence == .current ? pair.current : pair.former)
+          case (true, false): try letFollow(pair.current)
+          case (false, true): try letFollow(pair.former)
+          }
         }
       }
     }
@@ -56,59 +149,59 @@ extension Session {
 
   private var table: RenameTable { RenameTable(connection: connection) }
 
-  /// 0 for no item.
-  private func version(of place: SettingPlace) throws -> Int64 {
-    try version(place.key.string, in: place.collection.string)
-  }
-
-  private func withoutFollowing<Result>(_ body: () throws -> Result) rethrows -> Result {
-    let earlier = transaction.isFollowing
-    transaction.isFollowing = true
-    defer { transaction.isFollowing = earlier }
-    return try body()
-  }
-
   // MARK: - Following
 
   /// Lets the other names of an item follow it, and the other names of those.
   ///
   /// - Parameter isRetry: Whether the item was set earlier, so that nothing is new if they still cannot.
   private func letFollow(_ place: SettingPlace, isRetry: Bool = false) throws {
-    try withoutFollowing {
-      var seen: Set = [place]
-      if let behind = try table.behind(place) {
-        try table.removeBehind(place)
-        // Both were set in this transaction, as a restored backup or a fleet sets them: they are in step.
-        if try behind.version == newVersion() { seen.insert(behind.source) }
-      }
-      var open = [place]
-      while let source = open.popLast() {
-        for link in try renames().links(of: source) where seen.insert(link.other).inserted {
-          if try follow(link, from: source, isRetry: isRetry) { open.append(link.other) }
-        }
+    try catchUp(place)
+    var seen: Set = [place]
+    var open = [place]
+    while let source = open.popLast() {
+      for link in try renames().links(of: source) where !seen.contains(link.other) {
+        guard try follow(link, from: source, isRetry: isRetry) else { continue }
+        seen.insert(link.other)
+        open.append(link.other)
       }
     }
+  }
+
+  /// Forgets that an item was behind.
+  private func catchUp(_ place: SettingPlace) throws {
+    guard try table.behind(place) != nil else { return }
+    try table.removeBehind(place)
+    transaction.changesDeclarations = true
   }
 
   /// - Returns: Whether the other name has followed.
   private func follow(_ link: Renames.Link, from source: SettingPlace, isRetry: Bool) throws -> Bool {
     let other = link.other
     let (key, collection) = (other.key.string, other.collection.string)
+    let present = try storedItem(other)
+    let change = transaction.changedNamesOfSettings[other]
     do {
-      if let item = try storedItem(source.key.string, in: source.collection.string) {
-        let new = try converted(item, link, from: source)
-        try Mutation.set(new).checkSize(key, in: collection)
-        try set(new, key, in: collection)
-      } else {
-        try remove(key, in: collection)
+      if let item = try storedItem(source) {
+        if try !isRounded(present, link, from: source, item) {
+          let new = try converted(item, link, from: source)
+          try Mutation.set(new).checkSize(key, in: collection)
+          if try setAlone(new, key, in: collection) { transaction.followers.append(other) }
+        }
+      } else if try removeAlone(key, in: collection) {
+        transaction.followers.append(other)
       }
-      if try table.behind(other) != nil {
-        try table.removeBehind(other)
-        transaction.changesDeclarations = true
-      }
-      transaction.followers.append(other)
+      try catchUp(other)
       return true
     } catch let refusal as Refusal {
+      if let change, present != nil, try !isSame(present, change.before, at: other), refusal == .waits {
+        // Both were set, as a restored backup or a fleet sets them: they are in step.
+        try catchUp(other)
+        return false
+      }
+      if present == nil, let before = change?.before {
+        // It was removed because the other name was set: it keeps its last value.
+        if try setAlone(before, key, in: collection) { transaction.followers.append(other) }
+      }
       let isRefused = refusal == .refused
       let earlier = try table.behind(other)
       if !isRetry || earlier?.source != source || earlier?.isRefused != isRefused {
@@ -118,6 +211,41 @@ extension Session {
       }
       if isRefused { report(other, behind: source) }
       return false
+    }
+  }
+
+  /// Whether a name has the value already that its source was converted from.
+  private func isRounded(
+    _ present: HeldItem?, _ link: Renames.Link, from source: SettingPlace, _ item: HeldItem
+  ) throws -> Bool {
+    guard present != nil, link.rename.isConverted, let converter = core.converters.converter(of: link.rename) else {
+      return false
+    }
+    do {
+      let back = try (link.isForward ? converter.back : converter.forward)(self, link.other, source)
+      return try back != nil && isSame(back, item, at: source)
+    } catch let error as CofferError {
+      switch error {
+      case .locked, .notDecodable, .notEncodable, .invalidValue: return false
+      default: throw error
+      }
+    }
+  }
+
+  /// Moves a value from a former name that no version uses, if the setting can have it and has none.
+  func takeOver(_ pair: Rename.Pair, _ rename: Rename) throws {
+    let link = Renames.Link(rename: rename, isForward: true, other: pair.current)
+    guard let item = try storedItem(pair.former), try storedItem(pair.current) == nil else { return }
+    do {
+      let new = try converted(item, link, from: pair.former)
+      let keepsAllHistory = transaction.keepsAllHistory
+      transaction.keepsAllHistory = true
+      defer { transaction.keepsAllHistory = keepsAllHistory }
+      _ = try setAlone(new, pair.current.key.string, in: pair.current.collection.string)
+      _ = try removeAlone(pair.former.key.string, in: pair.former.collection.string)
+      transaction.followers += [pair.current, pair.former]
+    } catch is Refusal {
+      // It stays where it is, which `prefs validate` shows.
     }
   }
 
@@ -184,77 +312,6 @@ extension Session {
     guard case .set(let item) = mutation else { preconditionFailure("An object that is set becomes an item.") }
     return item
   }
-
-  // MARK: - Contracting
-
-  /// Forgets the versions that may not run any more, except those whose declarations are in force.
-  func dropEndedVersions() throws {
-    let versions = VersionTable(connection: connection)
-    for version in try versions.all() where version.until <= transaction.time {
-      let present = try declarations.application(version.application, version: nil)
-      if version.version != present?.version { try versions.remove(version) }
-    }
-  }
-
-  /// Ends the former names that no older version can use any more: their values go into the history.
-  ///
-  /// - Parameter isChosen: Whether a rename is to be ended.
-  /// - Returns: What became of each.
-  func contract(_ isChosen: (Rename) -> Bool) throws -> [Contraction] {
-    try changingTogether {
-      let keepsAllHistory = transaction.keepsAllHistory
-      transaction.keepsAllHistory = true
-      defer { transaction.keepsAllHistory = keepsAllHistory }
-      let all = try renames().all
-      let names = try collections.all().map(\.0)
-      let behind = try table.behind()
-      var results: [Contraction] = []
-      for rename in all where isChosen(rename) {
-        let until = all.filter { $0.former == rename.former }.map(\.until).max() ?? rename.until
-        guard until <= transaction.time else {
-          results.append(Contraction(rename: rename, outcome: .inUse(until: until)))
-          continue
-        }
-        let places = rename.places(among: names)
-        if let waiting = behind.first(where: { item in
-          places.contains { item.place == $0.current && item.source == $0.former }
-        }) {
-          results.append(Contraction(rename: rename, outcome: .behind(waiting)))
-          continue
-        }
-        try withoutFollowing {
-          for place in places.map(\.former).sorted() {
-            if try remove(place.key.string, in: place.collection.string) { transaction.followers.append(place) }
-          }
-        }
-        for item in behind where places.contains(where: { item.place == $0.former }) {
-          try table.removeBehind(item.place)
-        }
-        try table.remove(rename)
-        try declarations.removeKept(rename.former, of: rename.application)
-        note(.contracted(rename.current.collection.string))
-        results.append(Contraction(rename: rename, outcome: .contracted))
-      }
-      // A version that comes back declares its settings again, and finds its names again.
-      try dropEndedVersions()
-      try loadRenames()
-      return results
-    }
-  }
-}
-
-/// What became of a rename that was to be ended.
-package struct Contraction: Sendable {
-  package enum Outcome: Sendable {
-    case contracted
-    /// An older version may run until then, in milliseconds since 1970.
-    case inUse(until: Int64)
-    /// The new name has not followed the former one yet.
-    case behind(RenameTable.Behind)
-  }
-
-  package let rename: Rename
-  package let outcome: Outcome
 }
 
 extension Session {

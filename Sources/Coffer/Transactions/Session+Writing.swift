@@ -7,16 +7,15 @@ extension Session {
   func set(_ item: HeldItem, _ key: String, in collection: String) throws {
     // Not through `changing`: its closure, with everything it captures, would be created on both paths.
     if try needsOwnTransaction() { return try inTransaction { try set(item, key, in: collection) } }
-    if hasRenames, try isRenamed(key, in: collection) {
-      _ = try following(key, in: collection) { try setAlone(item, key, in: collection) }
-      return
-    }
+    if hasRenames { try willChange(key, in: collection) }
     _ = try setAlone(item, key, in: collection)
   }
 
+  /// Sets an item, and leaves other names of the setting as they are.
+  ///
   /// - Returns: Whether it changed anything.
   @inline(__always)
-  private func setAlone(_ item: HeldItem, _ key: String, in collection: String) throws -> Bool {
+  func setAlone(_ item: HeldItem, _ key: String, in collection: String) throws -> Bool {
     try changingInTransaction {
       if let expires = item.dates.expires { expect(expires) }
       let stored = try makeCollection(collection)
@@ -52,9 +51,7 @@ extension Session {
   /// - Returns: Whether there was anything to change.
   func replace(_ part: ItemPart, _ value: StoredValue?, _ key: String, in collection: String) throws -> Bool {
     if try needsOwnTransaction() { return try inTransaction { try replace(part, value, key, in: collection) } }
-    if hasRenames, try isRenamed(key, in: collection) {
-      return try following(key, in: collection) { try replaceAlone(part, value, key, in: collection) }
-    }
+    if hasRenames { try willChange(key, in: collection) }
     return try replaceAlone(part, value, key, in: collection)
   }
 
@@ -102,13 +99,14 @@ extension Session {
   @discardableResult
   func remove(_ key: String, in collection: String) throws -> Bool {
     if try needsOwnTransaction() { return try inTransaction { try remove(key, in: collection) } }
-    if hasRenames, try isRenamed(key, in: collection) {
-      return try following(key, in: collection) { try removeAlone(key, in: collection) }
-    }
+    if hasRenames { try willChange(key, in: collection) }
     return try removeAlone(key, in: collection)
   }
 
-  private func removeAlone(_ key: String, in collection: String) throws -> Bool {
+  /// Removes an item, and leaves other names of the setting as they are.
+  ///
+  /// - Returns: Whether there was one.
+  func removeAlone(_ key: String, in collection: String) throws -> Bool {
     try changingInTransaction {
       guard let stored = try storedCollection(collection) else { return false }
       let old = observes(.removal, in: collection) ? try storedItem(key, in: collection) : nil
@@ -152,10 +150,10 @@ extension Session {
   }
 
   private func removeAll(in collection: String, _ stored: StoredCollection) throws {
+    try willClear(collection)
     try recordClearing(of: collection, stored)
     try keepHistoryOfAll(in: stored)
     try items.removeAll(in: stored.id)
-    try followClearing(of: collection)
   }
 
   /// The same for all collections.
@@ -174,9 +172,9 @@ extension Session {
   func erase(_ collection: String) throws {
     try changingTogether {
       guard let stored = try collections.collection(named: collection) else { return }
+      try willClear(collection)
       try recordClearing(of: collection, stored, isErased: true)
       try collections.erase(stored.id, isEnvironment: CollectionEnvironment(collection: collection) != nil)
-      try followClearing(of: collection)
       try changeLog.forget(stored.id)
       note(.erased(collection))
     }
@@ -187,9 +185,11 @@ extension Session {
     try changingTogether {
       let all = try collections.all()
       guard !all.isEmpty else { return }
-      for (name, stored) in all { try recordClearing(of: name, stored, isErased: true) }
+      for (name, stored) in all {
+        try willClear(name)
+        try recordClearing(of: name, stored, isErased: true)
+      }
       try collections.eraseAll()
-      try followClearing(of: nil)
       recordClearingOfAll(isErased: true)
       try changeLog.forget(nil)
       note(.erasedEverything)

@@ -275,6 +275,7 @@ package final class Session {
       return nil
     }
     try CofferError.translating { try requireTransaction() }
+    try letNamesFollow()
     if let observation = transaction.observation { try callingOut { try observation.willCommit(self) } }
     try checkCancellation()
     guard !transaction.changes.isEmpty || transaction.changesDeclarations || !transaction.actions.isEmpty else {
@@ -483,6 +484,7 @@ package final class Session {
     guard !isCallingOut, mode == .writing else { throw CofferError.nestedTransaction }
     let (changes, names) = (transaction.changes, transaction.changedNames)
     let (changesDeclarations, actions) = (transaction.changesDeclarations, transaction.actions)
+    let changedNames = transaction.changedNamesOfSettings
     let undeliveredCount = transaction.undelivered.count
     try CofferError.translating {
       try requireTransaction()
@@ -497,6 +499,7 @@ package final class Session {
     } catch {
       (transaction.changes, transaction.changedNames) = (changes, names)
       (transaction.changesDeclarations, transaction.actions) = (changesDeclarations, actions)
+      transaction.changedNamesOfSettings = changedNames
       forgetUndelivered(after: undeliveredCount)
       // Collections created inside have no ID any more; items have other values.
       knownCollections.removeAll()

@@ -35,8 +35,9 @@ struct TransactionState {
   var keepsAllHistory = false
   /// The collections where it sealed or opened values: what is stored there differs from what a caller has in hand.
   var sealedChanges: Set<ByteString> = []
-  /// Whether the other names of a changed setting are following it.
-  var isFollowing = false
+  /// What it did to names of renamed settings, whose other names follow at its end.
+  var changedNamesOfSettings: [SettingPlace: ChangedName] = [:]
+  var nameChangeCount = 0
   /// The items that changed because another name of the setting did.
   var followers: [SettingPlace] = []
   /// The vault key in use, once known.

@@ -369,6 +369,9 @@ import Testing
     new.end()
     // Contracting.
     try database.makeConnection().perform { try $0.connection.execute("UPDATE renames SET until = 0") }
+    try database.makeConnection().perform {
+      try $0.connection.execute("UPDATE versions SET until = 0 WHERE version = '1'")
+    }
     #expect(try start("3", dying: moment) == nil)
     #expect(try values().count == (isDone ? 2 : 4))
     #expect(try values()["delay.ms"] == 5500)

@@ -45,14 +45,15 @@ extension Preferences {
       session.transaction.keepsAllHistory = true
       // Another process with the same settings may have been faster.
       let isStillKnown = try session.reading { try isKnown(settings, fingerprint, session) }
-      var begun: [Rename] = []
+      var begun: [Session.BegunRename] = []
       if !isStillKnown {
         let declarations = try trial.isKnown ? settings.declarations(of: parent) : declarations
         let (opened, until) = ProgramVersion.times(openedAt: session.transaction.time, mayRunFor: settings.runTime)
         begun = try session.declare(
           ProgramVersion(
             application: parent, version: settings.version, fingerprint: fingerprint, opened: opened, until: until,
-            declarations: declarations))
+            declarations: declarations)
+        ).begun
       }
       try session.bringInStep(retryingRefused: !isStillKnown, new: begun)
       _ = try takeOver(formers, session, isTrial: false)
@@ -78,21 +79,19 @@ extension Preferences {
   }
 
   private func canContract(_ session: Session) throws -> Bool {
-    try session.renames().all.contains { $0.application == parent && $0.until <= session.transaction.time }
+    try session.endings { $0.application == parent }.contains { ending in
+      if case .inUse = ending.outcome { false } else { true }
+    }
   }
 
   private func contract(_ session: Session) throws {
     for contraction in try session.contract({ $0.application == parent }) {
-      let rename = contraction.rename
+      let name = contraction.name
       switch contraction.outcome {
       case .contracted: break
-      case .inUse(let until):
-        proxy.database.options.logger.notice(
-          "\(rename.former) is kept beside \(rename.current): an older version may run until \(Timestamp.text(milliseconds: until))."
-        )
+      case .inUse(let version, _): proxy.database.options.logger.notice("\(name) is kept for \(version).")
       case .behind(let item):
-        proxy.database.options.logger.warning(
-          "\(rename.former) is kept beside \(rename.current): \(item.place) has not followed \(item.source).")
+        proxy.database.options.logger.warning("\(name) is kept: \(item.place) has not followed \(item.source).")
       }
     }
   }

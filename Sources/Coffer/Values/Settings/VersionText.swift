@@ -11,6 +11,9 @@ enum VersionText {
   }
 
   private static func numbers(_ version: String) -> [Int] {
-    version.split(separator: ".").map { Int($0.prefix { $0.isASCII && $0.isNumber }) ?? 0 }
+    version.split(separator: ".").map { part in
+      let digits = part.prefix { $0.isASCII && $0.isNumber }
+      return digits.isEmpty ? 0 : Int(digits) ?? .max
+    }
   }
 }

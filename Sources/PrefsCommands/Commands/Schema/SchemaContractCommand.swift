@@ -8,12 +8,15 @@ struct SchemaContractCommand: ParsableCommand {
     abstract: "End the former names of renamed settings.",
     discussion: """
       While an older version of a program may still run, a renamed setting has both of its names, and each follows the other. \
-      This removes the former names, all of them or those of the settings named, by either name. Their last values stay in the \
-      history. A former name stays while a version that declares it may run, and while the new name has not followed its last \
-      value yet (exit code 11); then nothing is changed. `prefs describe` and `prefs schema` show until when.
+      This removes the former names, all of them, those of a collection, or those of the settings named, by either name. Where a \
+      rename was taken back, the name goes that no version declares any more. The last values stay in the history. A name stays \
+      while any version of any application that declares it may run or is in force, here or in a fleet, and while the other name \
+      has not followed its last value yet (exit code 11); then nothing is changed. `prefs describe` and `prefs schema` show until \
+      when.
 
       Examples:
         prefs schema contract
+        prefs schema contract -c shop
         prefs schema contract shop/http.port
       """)
 
@@ -24,7 +27,9 @@ struct SchemaContractCommand: ParsableCommand {
 
   mutating func run() throws {
     let references = try keys.map { try common.reference($0) }
-    let contractions = try CommandSession(common, in: references.map(\.place), isWriting: true).write { transaction in
+    let collection = keys.isEmpty ? try common.collection(nil) : nil
+    let named = references.map(\.place) + (collection.map { [$0] } ?? [])
+    let contractions = try CommandSession(common, in: named, isWriting: true).write { transaction in
       let places = references.map { SettingPlace($0.key, in: $0.collection) }
       let renames = try transaction.renames()
       for (place, reference) in zip(places, references)
@@ -33,7 +38,9 @@ struct SchemaContractCommand: ParsableCommand {
           .notFound, "\(KeyText.of(reference.key, in: reference.collection)) has no former name that is kept.")
       }
       let contractions = try transaction.contract { rename in
-        places.isEmpty || places.contains { [rename.current, rename.former].contains($0) }
+        let names = [rename.current, rename.former]
+        if let collection { return names.contains { $0.collection == ByteString(collection.name) } }
+        return places.isEmpty || places.contains(where: names.contains)
       }
       let kept = contractions.compactMap(\.reasonToKeep)
       guard kept.isEmpty else {
@@ -48,13 +55,12 @@ struct SchemaContractCommand: ParsableCommand {
 extension Contraction {
   /// Why the former name was kept, as a sentence; nil if it was ended.
   fileprivate var reasonToKeep: String? {
-    let former = DisplayText.escapingControls(rename.former.description)
+    let former = DisplayText.escapingControls(name.description)
     switch outcome {
     case .contracted: return nil
-    case .inUse(let until):
-      let application = DisplayText.escapingControls(rename.application)
-      return "\(former) is kept: a version of \(application) that declares it may run until "
-        + "\(Timestamp.text(milliseconds: until))."
+    case .inUse(let version, let until):
+      return "\(former) is kept for \(DisplayText.escapingControls(version)), "
+        + (until.map { "which may run until \(Timestamp.text(milliseconds: $0))." } ?? "which declares it.")
     case .behind(let item):
       let (place, source) = (item.place.description, item.source.description)
       return "\(former) is kept: \(DisplayText.escapingControls(place)) has not followed "

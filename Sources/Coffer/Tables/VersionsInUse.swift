@@ -1,0 +1,92 @@
+import CofferStorage
+
+/// The versions of programs that use the settings of a store under the names that they declare: those that may run, those
+/// whose declarations are in force, and those that declare settings on other hosts of a fleet.
+struct VersionsInUse {
+  struct Version {
+    let application: String
+    let version: String?
+    /// The application and the version, for sentences.
+    let name: String
+    /// Until when it may run, in milliseconds since 1970; nil if only other hosts know.
+    let until: Int64?
+    /// Whether its declarations are in force, so that it may run later, too.
+    let isInForce: Bool
+    /// Whether it declares settings on this host.
+    let isOfThisHost: Bool
+    let declarations: [SettingPlace: Declaration]
+
+    init(
+      _ version: ProgramVersion, isInForce: Bool, isOfThisHost: Bool = true, until: Int64?, name: String? = nil
+    ) {
+      (application, self.version, self.name) = (version.application, version.version, name ?? version.name)
+      (self.until, self.isInForce, self.isOfThisHost) = (until, isInForce, isOfThisHost)
+      declarations = Dictionary(version.declarations.map { ($0.place, $0) }) { first, _ in first }
+    }
+  }
+
+  let all: [Version]
+  private let byName: [SettingPlace: [Int]]
+
+  init(_ all: [Version]) {
+    self.all = all
+    var byName: [SettingPlace: [Int]] = [:]
+    for (index, version) in all.enumerated() {
+      for place in version.declarations.keys { byName[place, default: []].append(index) }
+    }
+    self.byName = byName
+  }
+
+  /// Those that use a name.
+  subscript(place: SettingPlace) -> [Version] { byName[place, default: []].map { all[$0] } }
+}
+
+extension Session {
+  /// The versions in use at the time of this transaction.
+  ///
+  /// - Parameter others: Versions that may run, beside those that are recorded.
+  func versionsInUse(also others: [ProgramVersion] = []) throws -> VersionsInUse {
+    var versions: [VersionsInUse.Version] = []
+    for version in try VersionTable(connection: connection).all() {
+      let present = try declarations.application(version.application, version: nil)
+      let isInForce = present != nil && present?.version == version.version
+      guard isInForce || version.until > transaction.time else { continue }
+      versions.append(VersionsInUse.Version(version, isInForce: isInForce, until: version.until))
+    }
+    for other in others {
+      versions.append(VersionsInUse.Version(other, isInForce: false, until: other.until))
+    }
+    return VersionsInUse(try versions + declarations.versionsInFleets())
+  }
+}
+
+extension DeclarationTable {
+  /// The versions whose declarations fleets share; a name that one keeps only for older versions is not one that it uses.
+  fileprivate func versionsInFleets() throws -> [VersionsInUse.Version] {
+    guard try hasShared else { return [] }
+    struct Owner: Hashable {
+      let application: ByteString
+      let version: ByteString?
+    }
+    var declared: [Owner: [Declaration]] = [:]
+    try connection.statement(
+      """
+      SELECT application, application_version, declaration, collection, key FROM fleet_declarations
+      WHERE shared AND declaration IS NOT NULL
+      """
+    ).query { row in
+      let owner = Owner(application: ByteString(row.text(0)), version: row.optionalText(1).map(ByteString.init))
+      // One that cannot be read here does not hold.
+      guard let declaration = try? Self.parse(row.text(2), row.text(4), in: row.text(3)), declaration.renamed == nil
+      else { return }
+      declared[owner, default: []].append(declaration)
+    }
+    return declared.map { owner, declarations in
+      let version = ProgramVersion(
+        application: owner.application.string, version: owner.version?.string, fingerprint: [], opened: 0, until: 0,
+        declarations: declarations)
+      return VersionsInUse.Version(
+        version, isInForce: true, isOfThisHost: false, until: nil, name: "\(version.name) in a fleet")
+    }
+  }
+}
