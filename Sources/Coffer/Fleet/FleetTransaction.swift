@@ -99,6 +99,27 @@ package struct FleetTransaction {
     return try session.version(key, in: collection)
   }
 
+  /// Lets the other names of renamed settings follow what was merged; what that changes has to be pushed.
+  ///
+  /// Who removes a setting removes all of its names. If the fleet has another name that was not removed, the one that was has ended on
+  /// another host: where it is still kept, it comes back.
+  package func letNamesFollow(of fleet: Int64) throws {
+    let count = session.transaction.followers.count
+    try changing { try session.beginRenamesOfFleets() }
+    try session.letNamesFollow { place in
+      try session.otherNames(of: place.key.string, in: place.collection.string).contains { other in
+        try tables.record(other.key.string, in: other.collection.string, of: fleet)?.isRemoved == false
+      }
+    }
+    for place in session.transaction.followers[count...] {
+      let record = try reading { try tables.record(place.key.string, in: place.collection.string, of: fleet) }
+      // Its record counts as of this commit, and so as in step.
+      guard var record, try record.version == session.newVersion() else { continue }
+      record.version = StoredRecord.notInStep
+      try save(record, of: fleet)
+    }
+  }
+
   /// Adds a value from elsewhere that lost a conflict to the history of its key.
   ///
   /// - Returns: Its version there.
