@@ -142,6 +142,41 @@ import Testing
     try await page.close()
   }
 
+  @Test("Saves of two names of one setting are made and undone one by one, and together")
+  func undoOfNames() async throws {
+    let page = try await ServedPage { transaction in
+      try transaction.declare([Declaration("w", in: "c", type: .int)], by: "c", version: "1")
+      try transaction.setObject(1, forKey: "w", inCollection: "c")
+      var renamed = Declaration("ww", in: "c", type: .int)
+      renamed.formerNames = [Declaration.FormerName(place: SettingPlace("w", in: "c"))]
+      try transaction.declare([renamed], by: "c", version: "2")
+    }
+    let session = try page.session()
+    func expect(_ value: String?, location: SourceLocation = #_sourceLocation) throws {
+      #expect(try text(page, "w", "c") == value && text(page, "ww", "c") == value, sourceLocation: location)
+    }
+    func save(_ changes: (key: String, rest: String)...) async throws -> Int {
+      let changes = try changes.map { change($0.key, "c", try version(page, $0.key, "c"), $0.rest) }
+      let answer = try await page.call("change", "{\"changes\":[\(changes.joined(separator: ","))]}", session: session)
+      return try #require(answer.object["undo"] as? Int, "\(answer)")
+    }
+    func undo(_ number: Int) async throws {
+      #expect(try await page.call("undo", "{\"undo\":\(number)}", session: session).status == 200)
+    }
+    let first = try await save(("w", #""type":"int","text":"9""#))
+    let second = try await save(("ww", #""type":"int","text":"20""#))
+    try expect("20")
+    let third = try await save(("w", #""type":"int","text":"30""#), ("ww", #""remove":true"#))
+    try expect("30")
+    try await undo(third)
+    try expect("20")
+    try await undo(second)
+    try expect("9")
+    try await undo(first)
+    try expect("1")
+    try await page.close()
+  }
+
   @Test("Undo restores metadata, expiry and due date with a removed setting")
   func undoOfRemoval() async throws {
     let later = Date(timeIntervalSince1970: 4_000_000_000)

@@ -117,7 +117,13 @@ struct ItemImport {
   private mutating func removeOthers(_ transaction: borrowing ReadWriteTransaction) throws {
     let session = transaction.session
     for (collection, kept) in keys {
-      let others = try transaction.allKeys(inCollection: collection.string).filter { !kept.contains(ByteString($0)) }
+      let others = try transaction.allKeys(inCollection: collection.string).filter { key in
+        guard !kept.contains(ByteString(key)) else { return false }
+        // Another name of a setting that the file has follows that one.
+        return try !session.otherNames(of: key, in: collection.string).contains {
+          keys[$0.collection]?.contains($0.key) ?? false
+        }
+      }
       if lists {
         for key in others {
           report.changes.append(

@@ -44,6 +44,10 @@ struct RenameCommand: ParsableCommand {
         throw from.notFound(in: transaction)
       }
       if from.isSame(as: to) { return [] }
+      let others = try transaction.otherNames(ofKey: from.key, inCollection: from.collection)
+      if others.contains(SettingPlace(to.key, in: to.collection)) {
+        return ["\(old) and \(new) are names of one setting, and have one value; nothing was changed."]
+      }
       try transaction.requireUnlocked(forKey: to.key, inCollection: to.collection)
       if !force { try check(from, to, transaction) }
       try transaction.moveObject(

@@ -111,7 +111,9 @@ extension PageStore {
     let entries = try unlocking {
       try connection.readWrite { transaction in
         try requireUnchanged(changes.map { ($0.collection, $0.key, $0.version) }, json, transaction)
-        return try changes.map { try make($0, transaction) }
+        let before = try snapshot(changes.map { ($0.collection, $0.key) }, transaction)
+        for change in changes { try make(change, transaction) }
+        return try left(before, transaction)
       }
     }
     return try answer(entries)
@@ -135,11 +137,36 @@ extension PageStore {
     if !settings.isEmpty { throw ChangeConflict(settings: settings) }
   }
 
-  private func make(
-    _ change: Change, _ transaction: borrowing ReadWriteTransaction
-  ) throws -> UndoRecord.Entry {
+  /// What is there before a change of settings, also under other names of theirs, which follow.
+  private func snapshot(
+    _ settings: [(collection: String, key: String)], _ transaction: borrowing ReadWriteTransaction
+  ) throws -> [UndoRecord.Entry] {
+    let places = settings.map { SettingPlace($0.key, in: $0.collection) }
+    let others = try settings.flatMap { try transaction.otherNames(ofKey: $0.key, inCollection: $0.collection) }
+    var seen: Set<SettingPlace> = []
+    return try (places + others.filter { scope.contains($0.collection.string) }).filter { seen.insert($0).inserted }
+      .map { place in
+        let (key, collection) = (place.key.string, place.collection.string)
+        return UndoRecord.Entry(
+          collection: collection, key: key,
+          before: try transaction.item(forKey: key, inCollection: collection), version: 0)
+      }
+  }
+
+  /// The same with the versions that the change leaves.
+  private func left(
+    _ entries: [UndoRecord.Entry], _ transaction: borrowing ReadWriteTransaction
+  ) throws -> [UndoRecord.Entry] {
+    try transaction.letNamesFollow()
+    return try entries.map { entry in
+      var entry = entry
+      entry.version = try transaction.version(forKey: entry.key, inCollection: entry.collection)
+      return entry
+    }
+  }
+
+  private func make(_ change: Change, _ transaction: borrowing ReadWriteTransaction) throws {
     let (key, collection) = (change.key, change.collection)
-    let before = try transaction.item(forKey: key, inCollection: collection)
     switch change.action {
     case .remove: try transaction.removeObject(forKey: key, inCollection: collection)
     case .restore(let version):
@@ -151,9 +178,6 @@ extension PageStore {
       try transaction.setKeepingRest(
         try value(text, type, key, collection, declaration), forKey: key, inCollection: collection)
     }
-    return UndoRecord.Entry(
-      collection: collection, key: key, before: before,
-      version: try transaction.version(forKey: key, inCollection: collection))
   }
 
   private func value(
@@ -196,17 +220,16 @@ extension PageStore {
         // It was there before.
         transaction.session.settingRules?.allowsUndeclared = true
         try requireUnchanged(record.entries.map { ($0.collection, $0.key, $0.version) }, json, transaction)
-        return try record.entries.map { try bringBack($0, transaction) }
+        let before = try snapshot(record.entries.map { ($0.collection, $0.key) }, transaction)
+        for entry in record.entries { try bringBack(entry, transaction) }
+        return try left(before, transaction)
       }
     }
     return try answer(entries, undone: record)
   }
 
-  private func bringBack(
-    _ entry: UndoRecord.Entry, _ transaction: borrowing ReadWriteTransaction
-  ) throws -> UndoRecord.Entry {
+  private func bringBack(_ entry: UndoRecord.Entry, _ transaction: borrowing ReadWriteTransaction) throws {
     let (key, collection) = (entry.key, entry.collection)
-    let present = try transaction.item(forKey: key, inCollection: collection)
     if let before = entry.before {
       try transaction.setObject(
         before.value, forKey: key, inCollection: collection, expires: before.expires, due: before.due)
@@ -214,9 +237,6 @@ extension PageStore {
     } else {
       try transaction.removeObject(forKey: key, inCollection: collection)
     }
-    return UndoRecord.Entry(
-      collection: collection, key: key, before: present,
-      version: try transaction.version(forKey: key, inCollection: collection))
   }
 
   // MARK: - History
