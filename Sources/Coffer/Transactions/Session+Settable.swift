@@ -24,6 +24,11 @@ extension Session {
     if let effective, effective.locked(key) != nil, try !isStored(object, key, in: collection) {
       try effective.requireUnlocked(key)
     }
+    // One setting has one lock, whatever an administrator calls it.
+    for other in rules == nil ? [] : try otherNames(of: key, in: collection) {
+      guard let rules, !(try isStored(object, key, in: collection)) else { break }
+      try self.effective(other.collection.string, rules).requireUnlocked(other.key.string)
+    }
     let checksName = rules?.allowsUndeclared == false && effective?.hasDeclarations == true
     guard core.options.checksDeclarations || checksName else { return }
     guard let declaration = try CofferError.translating({ try declarations.declaration(key, in: collection) }) else {

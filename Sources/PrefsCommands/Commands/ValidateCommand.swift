@@ -82,7 +82,7 @@ struct ValidateCommand: ParsableCommand {
       ?? declared.applications(named: collections)
     let findings =
       try applications.flatMap { try ManagedFindings(application: $0, declared: declared).all(transaction) }
-      + ManagedFindings.disagreements(declared)
+      + ManagedFindings.disagreements(declared) + SettingFinding.ofNames(transaction)
     // Of the files of other applications, what they say of this collection, or of none that is known.
     guard let named else { return findings }
     return findings.filter { finding in

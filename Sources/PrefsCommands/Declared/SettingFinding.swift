@@ -6,6 +6,8 @@ package struct SettingFinding {
     case unknown, type, limit, deprecated, doubtful
     /// Administrators' locks for several applications differ.
     case disagreement
+    /// An administrator's value under one of two names.
+    case name
 
     /// Whether it has to be mended.
     var isFailure: Bool { ![.deprecated, .doubtful].contains(self) }

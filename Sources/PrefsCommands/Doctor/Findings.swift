@@ -54,7 +54,10 @@ package struct Findings {
       let doubts = findings.filter { ![.type, .limit].contains($0.kind) }.map { finding in
         "\(KeyText.of(finding.key, in: finding.collection)) \(finding.text)"
       }
-      return (ManagedSettings.problems(ofApplications: applications).map(\.description), doubts)
+      let names = try SettingFinding.ofNames(transaction).map { finding in
+        "\(KeyText.of(finding.key, in: finding.collection)) \(finding.text)"
+      }
+      return (ManagedSettings.problems(ofApplications: applications).map(\.description) + names, doubts)
     }
   }
 
