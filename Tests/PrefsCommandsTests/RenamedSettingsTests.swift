@@ -75,4 +75,138 @@ import Testing
     #expect(try tool.succeed("history", "shop/width").contains("900"))
     #expect(try tool.run("describe", "shop/width").code == 3)
   }
+
+  private func expect(_ value: String, location: SourceLocation = #_sourceLocation) throws {
+    for key in ["width", "window.width"] {
+      #expect(try tool.run("get", "shop/\(key)").text == "\(value)\n", "\(key)", sourceLocation: location)
+    }
+  }
+
+  @Test("are kept by an import and a copy that replace everything else, and by an import of what was exported")
+  func replacing() throws {
+    let imported = try tool.run(
+      "import", tool.write("in.json", #"{"width": 900}"#.utf8), "-c", "shop", "--replace")
+    #expect(imported.code == 0 && !imported.message.contains("removed"), "\(imported)")
+    try expect("900")
+    try tool.succeed(
+      "import", tool.write("in.json", #"{"window.width": 901}"#.utf8), "-c", "shop", "--replace")
+    try expect("901")
+    try tool.succeed("set", "tmp/width", "902", "--int")
+    try tool.succeed("copy", "tmp", "shop", "--replace")
+    try expect("902")
+    // What was changed in the file counts, and not what stayed equal.
+    try tool.succeed(
+      "import", tool.write("in.json", #"{"width": 8, "window.width": 902}"#.utf8), "-c", "shop")
+    try expect("8")
+  }
+
+  @Test("are not lost when the one is to be moved to the other")
+  func moving() throws {
+    for arguments in [["--force"], []] {
+      let run = try tool.run(["rename", "shop/width", "shop/window.width"] + arguments, input: [])
+      #expect(run.code == 0 && run.message.contains("names of one setting"), "\(run)")
+    }
+    try expect("900")
+  }
+
+  @Test("are edited and removed together")
+  func together() throws {
+    #if os(Linux)
+      func edit(_ script: String) throws {
+        let terminal = try PseudoTerminal()
+        let environment = ["EDITOR": "sed -i -e '\(script)'", "XDG_RUNTIME_DIR": tool.runtime]
+        let child = try tool.start(["edit", "shop"], on: terminal, environment: environment)
+        let code = try Tool.exitCode(of: child)
+        try terminal.drain()
+        #expect(code == 0, "\(script): \(terminal.shown)")
+      }
+      try edit("s/900/55/")
+      try expect("55")
+      try edit("/window/d;s/55/56/")
+      try expect("56")
+    #endif
+    try tool.succeed("unset", "shop/width", "shop/window.width")
+    #expect(try tool.run("list", "shop").code == 3)
+  }
+
+  @Test("are ended in one collection alone")
+  func oneCollection() throws {
+    let database = try Database.open(at: tool.store, key: .keyFile(tool.keyFile))
+    try database.makeConnection().perform {
+      try $0.connection.execute("UPDATE renames SET until = 0")
+      try $0.connection.execute("UPDATE versions SET until = 0")
+    }
+    try database.close()
+    #expect(try tool.run("schema", "contract", "-c", "other").code == 0)
+    try expect("900")
+    try tool.succeed("schema", "contract", "-c", "shop")
+    #expect(try tool.run("get", "shop/width").code == 3)
+  }
+
+  @Test("come whole from an export to SQLite into a new store, with the former name kept")
+  func exported() throws {
+    let file = tool.path("out.sqlite")
+    try tool.succeed("export", "--format", "sqlite", "-o", file)
+    let other = try Tool()
+    try other.succeed("import", file)
+    #expect(try other.succeed("get", "shop/width") == "900\n")
+    try other.succeed("set", "shop/window.width", "7")
+    #expect(try other.succeed("get", "shop/width") == "7\n")
+  }
+
+  @Test("move when they are loaded and no version used the former one; unknown members and older versions are named")
+  func loading() throws {
+    try tool.succeed("set", "web/w", "5", "--int")
+    let rename = #"[{"name": "ww", "collection": "web", "type": "int", "formerly": [{"name": "w"}]}]"#
+    let file = try tool.write("web.json", rename.utf8)
+    try tool.succeed("schema", "load", file, "--application", "web", "--application-version", "2")
+    #expect(try tool.succeed("get", "web/ww") == "5\n")
+    #expect(try tool.run("get", "web/w").code == 3)
+    for version in ["1", "99999999999999999999999"] {
+      let run = try tool.run("schema", "load", file, "--application", "web", "--application-version", version)
+      #expect(run.message.contains("a newer version has declared") == (version == "1"), "\(run.message)")
+    }
+    let slip = rename.replacing(#"{"name": "w"}"#, with: #"{"name": "w", "colection": "x"}"#)
+    let run = try tool.run("schema", "load", tool.write("web.json", slip.utf8), "--application", "web")
+    #expect(run.code == 8 && run.message.contains("\"colection\" is unknown"), "\(run)")
+    let both = #"[{"name": "a", "collection": "web", "type": "int", "formerly": [{"name": "a"}]}]"#
+    let itself = try tool.run("schema", "load", tool.write("web.json", both.utf8), "--application", "web")
+    #expect(itself.code == 8 && itself.message.contains("its own name"), "\(itself)")
+  }
+
+  @Test("have one lock: an administrator's lock of one name refuses both, and validate and doctor ask for the other")
+  func locked() throws {
+    let managed = tool.path("managed")
+    try FileManager.default.createDirectory(
+      atPath: managed + "/shop.d", withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+    for (locked, other) in [("width", "window.width"), ("window.width", "width")] {
+      let file = try tool.write("managed/shop.d/10.json", #"{"locked": {"\#(locked)": 50}}"#.utf8)
+      try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: file)
+      let environment = ["PREFS_MANAGED_DIR": managed]
+      for key in [locked, other] {
+        let run = try tool.run(["set", "shop/\(key)", "60"], input: [], environment: environment)
+        #expect(run.code == 13 && run.message.contains(file), "\(run)")
+      }
+      let validated = try tool.run(["validate", "shop"], input: [], environment: environment)
+      #expect(validated.code == 8 && validated.text.contains("shop/\(other), another name of the setting, is not"))
+      let examined = try tool.run(["doctor"], input: [], environment: environment)
+      #expect(examined.code != 0 && (examined.text + examined.message).contains("another name of the setting"))
+    }
+    try expect("900")
+  }
+
+  @Test("are named when only one of them is sealed")
+  func sealing() throws {
+    try load(#"[{"name": "pin", "type": "string"}]"#, "3")
+    try tool.succeed("set", "shop/pin", "1234")
+    try tool.succeed(
+      "schema", "load",
+      tool.write(
+        "4.json",
+        #"[{"name": "pin", "collection": "safe", "type": "string", "formerly": [{"name": "pin", "collection": "shop"}]}]"#
+          .utf8), "--application", "shop", "--application-version", "4")
+    let run = try tool.run(
+      ["seal", "safe", "--vault-key-file", tool.path("vault.key")], input: [])
+    #expect(run.code == 0 && run.message.contains("shop/pin has the value of safe/pin in plaintext"), "\(run)")
+  }
 }

@@ -138,6 +138,7 @@ package struct DeclarationReader {
       return values.enumerated().compactMap { index, value in
         guard let place = place(value, in: collection, "formerly", "\(index)") else { return nil }
         var former = Declaration.FormerName(place: place)
+        refuseUnknown(in: value, "formerly", "\(index)")
         if case .dictionary(let members) = value, members["converted"] == .bool(true) { former.isConverted = true }
         return former
       }
@@ -156,6 +157,14 @@ package struct DeclarationReader {
     }
     guard case .string(let other)? = members["collection"] else { return SettingPlace(name, in: collection) }
     return SettingPlace(name, in: other)
+  }
+
+  private mutating func refuseUnknown(in value: Value, _ path: String...) {
+    guard isStrict, case .dictionary(let members) = value else { return }
+    for name in members.keys.sorted() where !["name", "collection", "converted"].contains(name) {
+      let reason = "in a former name, \"\(name)\" is unknown; it has name, collection, converted"
+      problems.append(Problem(path: path + [name], reason: reason))
+    }
   }
 
   // MARK: - Limits

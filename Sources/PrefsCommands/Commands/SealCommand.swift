@@ -45,8 +45,25 @@ struct SealCommand: ParsableCommand {
         (try transaction.numberOfKeys(inCollection: name), try transaction.environments(of: name, areSealed: true))
       }
       let others = environments.isEmpty ? "" : ", with \(environments.joined(separator: ", "))"
+      for (place, name) in try database.makeConnection().read({ try Self.plainNames(of: name, $0) }) {
+        Message.error(
+          "\(place) has the value of \(name) in plaintext, as another name of the setting: seal its collection, too, or end "
+            + "the former name.")
+      }
       common.note("sealed \(DisplayText.collection(name)), \(DisplayText.count(count, "key", "keys"))\(others).")
       session.noteCopies()
+    }
+  }
+
+  /// The other names of settings in a sealed collection that have their values outside of it, with those settings.
+  private static func plainNames(
+    of collection: String, _ transaction: borrowing ReadTransaction
+  ) throws -> [(SettingPlace, SettingPlace)] {
+    try transaction.allKeys(inCollection: collection).flatMap { key in
+      try transaction.otherNames(ofKey: key, inCollection: collection).filter { place in
+        try !transaction.isSealed(collection: place.collection.string)
+          && transaction.hasObject(forKey: place.key.string, inCollection: place.collection.string)
+      }.map { ($0, SettingPlace(key, in: collection)) }
     }
   }
 

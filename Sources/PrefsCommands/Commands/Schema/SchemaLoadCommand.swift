@@ -21,8 +21,9 @@ struct SchemaLoadCommand: ParsableCommand {
         effect              immediate, or restart
         since, deprecated   the version that introduced it; what to use instead
         shared              true if all suites share the collection
-        formerly            a list of former names, {"name": …} and if need be "collection": while an older version that declares \
-      one may run, both names are kept, and each follows the other
+        formerly            a list of former names, {"name": …} and if need be "collection": while a version that declares one \
+      may run, both names are kept, and each follows the other; otherwise its value moves to the new name. With "converted": true, \
+      or if the type is another one, values stay until a program converts them
 
       A pattern is a regular expression of JSON Schema for the whole text, without groups that look around or are referred to. \
       All mistakes are listed with their lines, and nothing is changed then.
@@ -67,12 +68,16 @@ struct SchemaLoadCommand: ParsableCommand {
         .format, "\(file) is not a list of declarations. Nothing was changed.",
         details: reader.problems.map { "  \($0)" })
     }
-    try CommandSession(common).writeCreating { transaction in
+    let older = try CommandSession(common).writeCreating { transaction in
       for (name, application) in reader.applications {
         try transaction.declare(application.declarations, by: name, version: application.version)
       }
+      return try reader.applications.filter { try !transaction.isInForce($1.version, of: $0) }.keys.sorted()
     }
     let count = reader.applications.values.reduce(0) { $0 + $1.declarations.count }
     common.note("\(DisplayText.count(count, "setting", "settings")) declared.")
+    for name in older {
+      common.note("\(name): a newer version has declared its settings; those stay in force, and this one may run, too.")
+    }
   }
 }
