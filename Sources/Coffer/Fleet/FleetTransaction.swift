@@ -103,9 +103,11 @@ package struct FleetTransaction {
   ///
   /// Who removes a setting removes all of its names. If the fleet has another name that was not removed, the one that was has ended on
   /// another host: where it is still kept, it comes back.
-  package func letNamesFollow(of fleet: Int64) throws {
+  ///
+  /// - Parameter hasDeclarations: Whether declarations have come, which may tell of renames.
+  package func letNamesFollow(of fleet: Int64, hasDeclarations: Bool) throws {
     let count = session.transaction.followers.count
-    try changing { try session.beginRenamesOfFleets() }
+    if hasDeclarations { try changing { try session.beginRenamesOfFleets() } }
     try session.letNamesFollow { place in
       try session.otherNames(of: place.key.string, in: place.collection.string).contains { other in
         try tables.record(other.key.string, in: other.collection.string, of: fleet)?.isRemoved == false

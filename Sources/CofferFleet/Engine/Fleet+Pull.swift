@@ -156,7 +156,7 @@ extension Fleet {
     for row in changes.absent where try isStillNamed(row, membership.id, transaction) {
       try merge.takeAbsence(of: row)
     }
-    try transaction.letNamesFollow(of: membership.id)
+    try transaction.letNamesFollow(of: membership.id, hasDeclarations: !merge.declaringApplications.isEmpty)
     for application in merge.declaringApplications.sorted() { transaction.noteDeclarations(of: application) }
     // What the carrier has lost may be an old change.
     if isRollbackAccepted { membership.setSequence(-1) }
