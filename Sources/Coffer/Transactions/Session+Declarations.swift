@@ -99,7 +99,7 @@ extension Session {
             hasSuites: !declaration.isShared && ByteString(declaration.collection) != ByteString(version.application),
             // Without a conversion, a value of another type is not the same value.
             isConverted: former.isConverted || found.type != declaration.type,
-            until: older.compactMap(\.until).max() ?? transaction.time + Settings.defaultRunTime)
+            until: older.compactMap(\.until).max() ?? transaction.time + ProgramVersion.defaultRunTime)
           try table.save(rename)
           if version.isOfThisHost, ByteString(newest.application) == ByteString(version.application) {
             try keep(found, for: rename)
