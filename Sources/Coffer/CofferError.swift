@@ -20,7 +20,7 @@ import CofferStorage
 public enum CofferError: Error, Equatable, Sendable {
   // MARK: Opening
 
-  /// There is no file at this path.
+  /// There is no file at this path; of a change also if the file was removed or moved while it was open.
   case storeNotFound(path: String)
   /// There is already a store at this path; `create` never replaces one.
   case storeExists(path: String)

@@ -273,7 +273,16 @@ package final class Store: Sendable {
 
   /// Whether another file now has the store's name.
   package var isReplaced: Bool {
-    identity.map { !$0.isIdentity(ofFileAt: givenPath) } ?? false
+    identity?.found(at: givenPath) == .other
+  }
+
+  /// Why a commit would be lost: the file no longer has the store's name; nil if it has.
+  var lossOfName: StorageError? {
+    switch identity?.found(at: givenPath) {
+    case .other: .replaced(path: path)
+    case .nothing: .notFound(path: path)
+    case .same, nil: nil
+    }
   }
 
   /// Whether the file was overwritten with another store.
@@ -377,7 +386,7 @@ extension Store {
     let givenPath = FilePath.goesThroughLink(absolute) ? absolute : path
     let file = try owner.acting { try EnvelopeFile(path: path, below: vfs.below, isReadOnly: isReadOnly) }
     // By the name, another file may have been opened than was checked.
-    guard identity.isIdentity(ofFileAt: path) else { throw StorageError.replaced(path: path) }
+    guard identity.found(at: path) != .other else { throw StorageError.replaced(path: path) }
     let contents = try file.read()
     let envelope = contents.envelope
     let rootKey = try envelope.open(key)
@@ -496,11 +505,16 @@ extension Store {
     let inode: UInt64
     let isReadOnly: Bool
 
+    /// What is at a path.
+    enum Found {
+      case same, other, nothing
+    }
+
     /// Whether the file at `path` is this one, as far as that can be said.
-    func isIdentity(ofFileAt path: String) -> Bool {
+    func found(at path: String) -> Found {
       var status = stat()
-      guard lstat(path, &status) == 0 else { return true }
-      return status.st_ino == inode && UInt64(status.st_dev) == device
+      guard lstat(path, &status) == 0 else { return errno == ENOENT || errno == ENOTDIR ? .nothing : .same }
+      return status.st_ino == inode && UInt64(status.st_dev) == device ? .same : .other
     }
   }
 

@@ -359,10 +359,10 @@ final class DatabaseFile {
 
     let code = context.checked(xShmLock!(real.file, first, count, flags))
     guard code == SQLITE_OK else { return code }
-    // A replaced file is no longer visible, so writes to it would be lost.
-    if first == IndexLock.write, context.store.isReplaced {
+    // A file that was replaced, removed or moved is no longer visible, so writes to it would be lost.
+    if first == IndexLock.write, let loss = context.store.lossOfName {
       lookedAtVersion = nil
-      context.fail(.replaced(path: context.store.path))
+      context.fail(loss)
       _ = xShmLock!(real.file, first, count, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE)
       return SQLITE_IOERR
     }

@@ -117,6 +117,30 @@ import Testing
     }
   }
 
+  @Test("refuses a commit once its file was removed or moved, shows what it has, and goes on once the file is back")
+  func removedWhileOpen() throws {
+    let database = try store.open()
+    let connection = try database.makeConnection()
+    func set(_ number: Int) throws { try connection.readWrite { try $0.setObject(number, forKey: "k") } }
+    func value() throws -> Int? { try connection.read { try $0.object(forKey: "k") } }
+    try set(1)
+    let elsewhere = store.path + ".moved"
+    try #require(rename(store.path, elsewhere) == 0)
+    try expectRefusal({ $0 == .storeNotFound(path: store.path) }) { try set(2) }
+    #expect(try value() == 1)
+    try #require(rename(elsewhere, store.path) == 0)
+    try set(3)
+    #expect(try value() == 3)
+    // The folder, too.
+    let folder = store.folder + ".moved"
+    try #require(rename(store.folder, folder) == 0)
+    try expectRefusal({ $0 == .storeNotFound(path: store.path) }) { try set(4) }
+    try #require(rename(folder, store.folder) == 0)
+    try set(5)
+    #expect(try value() == 5)
+    try database.close()
+  }
+
   @Test("creates files that only their owner can read, and their folders")
   func modes() throws {
     let path = "\(store.folder)/new/folder/settings.coffer"
