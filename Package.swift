@@ -123,7 +123,6 @@ if !isFetched {
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
     .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
     .package(url: "https://github.com/LebJe/TOMLKit", from: "0.6.0"),
-    .package(url: "https://github.com/swhitty/FlyingFox", from: "0.27.1"),
   ]
   package.targets += [
     .target(
@@ -146,12 +145,11 @@ if !isFetched {
       ],
       swiftSettings: strict),
     .executableTarget(name: "prefs-fleet", dependencies: ["PrefsFleet"], swiftSettings: strict),
-    // A program of its own, because its server brings all of Foundation.
+    // A program of its own: few need its server.
     .target(
       name: "PrefsPage",
       dependencies: [
-        "PrefsCommands", "Coffer", "CofferMaintenance", .product(name: "FlyingFox", package: "FlyingFox"),
-        .product(name: "FlyingSocks", package: "FlyingFox"),
+        "PrefsCommands", "Coffer", "CofferMaintenance", "CofferCrypto",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       resources: [.embedInCode("Page")], swiftSettings: strict),
@@ -221,7 +219,8 @@ if !isFetched {
       swiftSettings: strict),
     .testTarget(
       name: "PrefsPageTests",
-      dependencies: ["PrefsPage", "PrefsCommands", "Coffer", "TestSupport", "prefs-ui"], swiftSettings: strict),
+      dependencies: ["PrefsPage", "PrefsCommands", "Coffer", "CofferCrypto", "TestSupport", "prefs-ui"],
+      swiftSettings: strict),
   ]
 }
 

@@ -4,7 +4,7 @@
 #
 #   prefs-formats -> PrefsFormats -> PrefsCommands
 #   prefs-fleet -> PrefsFleet -> PrefsCommands, CofferFleet
-#   prefs-ui -> PrefsPage -> PrefsCommands, CofferMaintenance
+#   prefs-ui -> PrefsPage -> PrefsCommands, CofferMaintenance, CofferCrypto
 #   prefs -> PrefsCommands -> CofferMaintenance -> Coffer -> CofferStorage -> CofferCrypto -> COpenSSL
 #   CofferFleet -> Coffer, CofferCrypto, CCurl
 #   CofferCompat, CofferObservation, CofferMetrics, CofferConfiguration, CofferService -> Coffer
@@ -31,7 +31,7 @@ allowed() {
     Sources/prefs) echo "PrefsCommands" ;;
     Sources/prefs-formats) echo "PrefsFormats" ;;
     Sources/prefs-fleet) echo "PrefsFleet" ;;
-    Sources/PrefsPage) echo "PrefsCommands CofferMaintenance Coffer" ;;
+    Sources/PrefsPage) echo "PrefsCommands CofferMaintenance Coffer CofferCrypto" ;;
     Sources/prefs-ui) echo "PrefsPage" ;;
     Tests/TestSupport) echo "Coffer CofferCompat CofferMaintenance CofferStorage CofferCrypto CSQLite" ;;
     Tests/StoreWorker) echo "Coffer CofferMaintenance CofferStorage" ;;
@@ -45,7 +45,7 @@ allowed() {
     Benchmarks/StorageBenchmark) echo "Coffer CofferStorage CofferCrypto" ;;
     Tests/Fuzzing) echo "PrefsCommands PrefsFormats Coffer CofferMaintenance CofferStorage CofferCrypto" ;;
     Tests/PrefsCommandsTests) echo "PrefsCommands PrefsFormats PrefsFleet PrefsPage Coffer CofferMaintenance CofferConfiguration" ;;
-    Tests/PrefsPageTests) echo "PrefsPage PrefsCommands Coffer" ;;
+    Tests/PrefsPageTests) echo "PrefsPage PrefsCommands Coffer CofferCrypto" ;;
     # All other modules depend only on the library.
     *) echo "Coffer CofferCompat CofferMaintenance CofferObservation CofferMetrics CofferConfiguration CofferService CofferFleet" ;;
   esac

@@ -13,6 +13,11 @@ import Synchronization
 
 /// The page from its start to its end.
 final class PageProcess: Sendable {
+  /// Why it ends, as the pages get it.
+  private enum End: String {
+    case idle, lastTab, ended
+  }
+
   private let store: PageStore
   private let server: PageServer
   private let isSocket: Bool
@@ -21,78 +26,65 @@ final class PageProcess: Sendable {
   private let credentials = Credentials()
   private let lifetime: PageLifetime
   private let events: EventStream
-  private let vaultClock: VaultClock
   private let browser: BrowserOpener
   private let folder: String
   private let end = DispatchSemaphore(value: 0)
-  private let failure = Mutex<Failure?>(nil)
+  private let reason = Mutex<End?>(nil)
   private let queue = DispatchQueue(label: "prefs-ui.process")
 
+  /// - Throws: ``Failure`` where it cannot listen.
   init(
-    store: PageStore, place: PageServer.Place, idleLimit: Duration, opensBrowser: Bool, talking options: SessionOptions
+    store: PageStore, place: PageServer.Place, lifetime: PageLifetime, events: EventStream, opensBrowser: Bool,
+    talking options: SessionOptions
   ) throws {
     self.store = store
+    self.lifetime = lifetime
+    self.events = events
     self.opensBrowser = opensBrowser
     self.options = options
     server = try PageServer(place)
     if case .socket = place { isSocket = true } else { isSocket = false }
-    lifetime = PageLifetime(idleLimit: idleLimit)
-    events = EventStream(lifetime)
-    vaultClock = VaultClock(store, events, time: idleLimit)
     browser = BrowserOpener(besides: store.database.path)
     folder = try RandomText.make(byteCount: 16)
   }
 
   /// Serves until the end.
-  ///
-  /// - Throws: ``Failure`` where it cannot listen, or serving broke off.
   func run() throws {
     // A browser that goes away in the middle of an answer is no reason to end.
     signal(SIGPIPE, SIG_IGN)
-    let port = try waiting { try await self.server.start { self.fail($0) } }
+    // Before the address is printed.
+    let signals = try EndingSignals([SIGINT, SIGTERM, SIGHUP]) { self.end(.ended) }
+    let port = server.port
     let gate = RequestGate(place: isSocket ? .socket : .loopback(port: port), folder: folder)
     let handler = PageHandler(
-      gate: gate, credentials: credentials, store: store, events: events, lifetime: lifetime, vaultClock: vaultClock,
+      gate: gate, credentials: credentials, store: store, events: events, lifetime: lifetime,
       didOpen: { [browser] in browser.clean() })
-    try waiting { await self.server.serve(handler) }
     let registration = try store.follow { [events] commit in events.send("commit", commit) }
+    server.serve { handler.answer($0, $1) }
     defer {
       registration.cancel()
       browser.clean()
-      events.close()
-      // What is still on its way to a page that does not read it ends with the process.
-      try? waiting(atMost: 2) { await self.server.stop() }
+      events.end((reason.withLock { $0 } ?? .ended).rawValue)
+      server.stop()
     }
-    let sources = watchEnd() + watchTerminal(port)
+    let sources = watchLifetime() + watchTerminal(port)
     try invite(port)
     options.note("press Ctrl-C to end the page; it also ends a minute after its last tab is closed.")
-    withExtendedLifetime(sources) { end.wait() }
-    if let failure = failure.withLock({ $0 }) { throw failure }
+    withExtendedLifetime((signals, sources)) { end.wait() }
   }
 
-  private func fail(_ error: any Error) {
-    failure.withLock { $0 = $0 ?? Failure(.inputOutput, "the page is no longer served: \(error).") }
+  private func end(_ reason: End) {
+    self.reason.withLock { $0 = $0 ?? reason }
     end.signal()
+    // What is still at work, such as a check of a large store, is not waited for.
+    DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(Self.patience)) { [browser] in
+      browser.clean()
+      _exit(ExitStatus.success.rawValue)
+    }
   }
 
-  /// Runs `body` to its end; for the main thread alone.
-  ///
-  /// - Parameter seconds: How long it is waited for; nil for as long as it takes.
-  private func waiting<R: Sendable>(
-    atMost seconds: Int? = nil, _ body: @escaping @Sendable () async throws -> R
-  ) throws -> R {
-    let done = DispatchSemaphore(value: 0)
-    let result = Mutex<Result<R, any Error>?>(nil)
-    Task {
-      let outcome: Result<R, any Error>
-      do { outcome = .success(try await body()) } catch { outcome = .failure(error) }
-      result.withLock { $0 = outcome }
-      done.signal()
-    }
-    _ = done.wait(timeout: seconds.map { .now() + .seconds($0) } ?? .distantFuture)
-    guard let outcome = result.withLock({ $0 }) else { throw Failure(.other, "the page did not answer in time.") }
-    return try outcome.get()
-  }
+  /// How long the end may take, in seconds.
+  private static let patience = 5
 
   // MARK: - The way in
 
@@ -133,25 +125,24 @@ final class PageProcess: Sendable {
 
   // MARK: - The end
 
-  private func watchEnd() -> [any DispatchSourceProtocol] {
-    let signals = [SIGINT, SIGTERM, SIGHUP].map { number in
-      signal(number, SIG_IGN)
-      let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
-      source.setEventHandler { self.end.signal() }
-      source.resume()
-      return source as any DispatchSourceProtocol
-    }
+  /// Looks every moment whether the time of the page, or of the vault, is over.
+  private func watchLifetime() -> [any DispatchSourceProtocol] {
     let timer = DispatchSource.makeTimerSource(queue: queue)
-    timer.schedule(deadline: .now() + 1, repeating: 1)
-    timer.setEventHandler { [lifetime, options, end] in
-      guard let reason = lifetime.end else { return }
-      options.note(
-        reason == .idle
-          ? "the page has ended: it was unused for the time of --ttl."
-          : "the page has ended: its last tab was closed a minute ago.")
-      end.signal()
+    timer.schedule(deadline: .now() + .milliseconds(500), repeating: .milliseconds(500))
+    timer.setEventHandler { [self] in
+      store.vault.check()
+      switch lifetime.end {
+      case .idle:
+        options.note("the page has ended: it was unused for the time of --ttl.")
+        end(.idle)
+      case .lastTabClosed:
+        options.note("the page has ended: its last tab was closed a minute ago.")
+        end(.lastTab)
+      case nil: return
+      }
+      timer.cancel()
     }
     timer.resume()
-    return signals + [timer]
+    return [timer]
   }
 }

@@ -18,6 +18,7 @@ struct UICommand: ParsableCommand {
       Examples:
         prefs ui
         prefs ui --read-only -c editor
+        prefs ui --env staging
         prefs ui --app org.example.editor
         prefs ui --no-open --port 8421
         prefs ui --listen unix:/run/user/1000/settings.sock
@@ -34,7 +35,7 @@ struct UICommand: ParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "End when the page has not been used for this long, as in 90s, 15m, 2h. An unlocked vault is locked after the same time.",
+      "End when the page has not been used for this long, as in 90s, 15m, 2h. A vault that was unlocked for the page is locked after the same time.",
       valueName: "time"))
   var ttl = TimeToLive(seconds: 15 * 60)
 
@@ -56,9 +57,6 @@ struct UICommand: ParsableCommand {
       }
       if port != nil { throw ValidationError("Use --port or --listen, not both.") }
     }
-    if common.env != nil {
-      throw ValidationError("The page shows environments beside their collections; omit --env.")
-    }
   }
 
   private var place: PageServer.Place {
@@ -72,17 +70,38 @@ struct UICommand: ParsableCommand {
     let session = try CommandSession(options)
     let database = try session.openForReading(isReadOnly: readOnly)
     defer { try? database.close() }
+    let key = try session.options.vaultKey()
+    if let key { try unlock(database, key, session) }
+    let lifetime = PageLifetime(idleLimit: .seconds(ttl.seconds))
+    let events = EventStream(lifetime)
+    let vault = PageVault(
+      database, session, keyFile: common.vaultKeyFd == nil && database.vault.isUnlocked ? key : nil,
+      time: lifetime.idleLimit
+    ) { events.send("vault", #"{"unlocked":\#($0)}"#) }
     let store = try PageStore(
-      database, session: session, scope: CollectionScope(named: common.namedCollections), isReadOnly: readOnly)
-    if let key = try session.options.vaultKey() { try unlock(database, key, session) }
+      database, session: session, scope: try scope(database), isReadOnly: readOnly, vault: vault)
     let opens = !noOpen && listen == nil && BrowserOpener.hasScreen
     try PageProcess(
-      store: store, place: place, idleLimit: .seconds(ttl.seconds), opensBrowser: opens, talking: session.options
+      store: store, place: place, lifetime: lifetime, events: events, opensBrowser: opens, talking: session.options
     ).run()
   }
 }
 
 extension UICommand {
+  /// The collections of the page: those that are named, or all; with `--env` the environments of that name of these.
+  private func scope(_ database: Database) throws -> CollectionScope {
+    let collections = common.namedCollections
+    guard let name = common.env else { return CollectionScope(named: collections) }
+    let environments = try database.makeConnection().read { try $0.environments() }.filter { environment in
+      environment.name == name
+        && (collections.isEmpty || collections.contains { environment.parent.utf8.elementsEqual($0.utf8) })
+    }
+    guard !environments.isEmpty else {
+      throw Failure(.notFound, "there is no environment \"\(name)\" there. `prefs env list` shows those that exist.")
+    }
+    return CollectionScope(named: environments.map(\.collection))
+  }
+
   /// Unlocks the vault with the key that is named.
   private func unlock(_ database: Database, _ key: KeySource, _ session: CommandSession) throws {
     guard try database.vault.exists() else { return }

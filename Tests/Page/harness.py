@@ -1,5 +1,6 @@
 """A store, the program that serves its page, and a browser in front of it."""
 
+import base64
 import http.client
 import json
 import os
@@ -11,6 +12,10 @@ import subprocess
 import tempfile
 import time
 
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
@@ -75,6 +80,32 @@ class Descriptor:
         os.close(self.reader)
 
 
+class Channel:
+    """What a page and its program seal for each other: XAES-256-GCM."""
+
+    def __init__(self, key, name=None):
+        self.key = key
+        self.name = name
+
+    @staticmethod
+    def of_token(token):
+        return Channel(HKDF(hashes.SHA256(), 32, b"", b"prefs-ui token").derive(token.encode()))
+
+    def cipher(self, nonce):
+        encrypt = Cipher(algorithms.AES(self.key), modes.ECB()).encryptor().update
+        zero = int.from_bytes(encrypt(bytes(16)), "big")
+        mask = (zero << 1) % (1 << 128) ^ (0x87 if zero >> 127 else 0)
+        halves = [int.from_bytes(bytes([0, number, 0x58, 0]) + nonce[:12], "big") ^ mask for number in (1, 2)]
+        return AESGCM(b"".join(encrypt(half.to_bytes(16, "big")) for half in halves))
+
+    def seal(self, data, purpose):
+        nonce = os.urandom(24)
+        return nonce + self.cipher(nonce).encrypt(nonce[12:], data, purpose.encode())
+
+    def open(self, sealed, purpose, request):
+        return self.cipher(sealed[:24]).decrypt(sealed[12:24], sealed[24:], purpose.encode() + request[:24])
+
+
 class Page:
     """`prefs ui` on a terminal."""
 
@@ -131,20 +162,26 @@ class Page:
         """What the page itself sends."""
         headers = {
             "Host": f"127.0.0.1:{self.port}", "Origin": f"http://127.0.0.1:{self.port}",
-            "Sec-Fetch-Site": "same-origin", "Content-Type": "application/json",
+            "Sec-Fetch-Site": "same-origin", "Content-Type": "application/octet-stream",
         }
-        return {**headers, "X-Coffer-Session": session} if session else headers
+        return {**headers, "X-Coffer-Session": session.name} if session else headers
 
-    def call(self, name, request=None, session=None, **headers):
+    def call(self, name, request=None, session=None, channel=None, **headers):
         """A call as the page makes it."""
-        body = json.dumps(request or {})
-        return self.request(
-            "POST", f"/{self.folder}/api/{name}", body, {**self.own_headers(session), **headers})
+        channel = channel or session
+        body = request if isinstance(request, bytes) else json.dumps(request or {}).encode()
+        sealed = channel.seal(body, f"request {name}")
+        status, answered, answer = self.request(
+            "POST", f"/{self.folder}/api/{name}", sealed, {**self.own_headers(session), **headers})
+        if answer:
+            answer = channel.open(answer, f"{'answer' if status == 200 else 'failure'} {name}", sealed)
+        return status, answered, answer
 
     def session(self):
-        status, _, body = self.call("session", {"token": self.token})
+        status, _, body = self.call("session", channel=Channel.of_token(self.token))
         assert status == 200, status
-        return json.loads(body)["session"]
+        answer = json.loads(body)
+        return Channel(base64.urlsafe_b64decode(answer["key"] + "=="), answer["session"])
 
     def interrupt(self):
         """Ctrl-C."""

@@ -113,5 +113,32 @@ class ReadOnlyTests(PageCase):
         self.assertFalse(self.browser.one("#new").is_displayed())
 
 
+class EnvironmentTests(PageCase):
+    def prepare(self):
+        super().prepare()
+        self.store.prefs("set", "mail/host", "mail.example.org")
+        self.store.prefs("env", "create", "mail@staging")
+
+    def test_an_environment_shows_what_is_in_force_there_and_from_where(self):
+        row = self.browser.wait(lambda: self.browser.row("mail@staging/host") or self.browser.row("mail@staging/hostfrom mail"))
+        self.assertEqual(row["value"], "mail.example.org")
+        self.browser.choose("mail@staging/host")
+        self.assertEqual(self.browser.one("#editor textarea").get_attribute("value"), "mail.example.org")
+        self.browser.fill("#editor textarea", "staging.example.org")
+        self.browser.click("#save-one")
+        self.wait_value("mail@staging/host", "staging.example.org")
+        self.browser.press("Back to the value of mail", "#details")
+        self.browser.click("#save-one")
+        self.browser.wait(lambda: self.stored("mail@staging/host") is None)
+        self.browser.wait(lambda: self.browser.one("#editor textarea").get_attribute("value") == "mail.example.org")
+
+
+class OneEnvironmentTests(EnvironmentTests):
+    arguments = ("--env", "staging")
+
+    def test_shows_that_environment_alone(self):
+        self.assertTrue(all(name.startswith("mail@staging/") for name in self.browser.names()))
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -1,5 +1,6 @@
 """Several at once: two pages, a shell, a program that is killed, a page that is reloaded."""
 
+import os
 import subprocess
 import time
 import unittest
@@ -100,9 +101,25 @@ class LiveTests(PageCase):
         self.assertEqual(self.stored("notes/first"), "Bring the milk")
         self.assertIn("No problems found", self.store.prefs("doctor"))
 
+    def test_a_change_of_a_store_that_was_removed_is_no_success_and_stays(self):
+        path = os.path.join(self.store.home, ".local/share/prefs")
+        self.browser.choose("notes/first")
+        self.browser.fill("#editor textarea", "mine")
+        os.rename(path, path + ".moved")
+        self.browser.click("#save")
+        self.browser.wait(lambda: "is gone" in self.browser.text("#messages"))
+        self.assertIn("1 change is not saved", self.browser.text("#pending"))
+        self.assertEqual(self.browser.row("notes/first")["value"], "Bring the milk")
+        os.rename(path + ".moved", path)
+        self.browser.click("#save")
+        self.wait_value("notes/first", "mine")
+
     def test_a_page_that_is_loaded_anew_shows_nothing_and_says_how_to_go_on(self):
         self.browser.driver.refresh()
         self.browser.wait(lambda: "This page has ended" in self.browser.text("body"))
+        # Nothing was typed.
+        self.assertNotIn("lost", self.browser.text("body"))
+        self.assertNotIn("Not saved", self.browser.text("body"))
         self.assertEqual(self.browser.rows(), [])
         self.browser.open_list(self.page.another_address())
         self.assertIn("notes/first", self.browser.names())
@@ -111,6 +128,40 @@ class LiveTests(PageCase):
         self.assertEqual(self.page.interrupt(), 0)
         self.browser.wait(lambda: "This page has ended" in self.browser.text("body"), seconds=15)
         self.assertEqual(subprocess.run(["ls", "-A", self.store.runtime], capture_output=True, text=True).stdout, "")
+
+
+class TabTests(PageCase):
+    def test_seven_tabs_of_a_browser_work_and_hear_of_changes(self):
+        driver = self.browser.driver
+        first = driver.current_window_handle
+        self.addCleanup(self.close_others, first)
+        for _ in range(6):
+            address = self.page.another_address()
+            driver.switch_to.new_window("tab")
+            self.browser.open_list(address)
+        self.store.prefs("set", "notes/count", "70")
+        for handle in driver.window_handles:
+            driver.switch_to.window(handle)
+            self.browser.wait(lambda: self.browser.row("notes/count")["value"] == "70")
+        # The one that listens goes, and another one takes its place.
+        driver.switch_to.window(first)
+        others = [handle for handle in driver.window_handles if handle != first]
+        driver.close()
+        driver.switch_to.window(others[0])
+        self.store.prefs("set", "notes/count", "71")
+        for handle in others:
+            driver.switch_to.window(handle)
+            self.browser.wait(lambda: self.browser.row("notes/count")["value"] == "71")
+
+    def close_others(self, first):
+        driver = self.browser.driver
+        handles = driver.window_handles
+        kept = first if first in handles else handles[0]
+        for handle in handles:
+            if handle != kept:
+                driver.switch_to.window(handle)
+                driver.close()
+        driver.switch_to.window(kept)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import time
 import unittest
 
 from cases import BINARIES, PageCase
-from harness import Browser, Page
+from harness import Browser, Channel, Descriptor, Page
 
 PASSPHRASE = "correct horse"
 
@@ -34,7 +34,7 @@ class SecretTests(PageCase):
 
     def test_a_secret_is_set_without_being_shown(self):
         self.browser.choose("mail/token")
-        self.assertEqual(self.browser.one("#editor input").get_attribute("type"), "password")
+        self.assertEqual(self.browser.one("#editor input").value_of_css_property("-webkit-text-security"), "disc")
         self.browser.fill("#editor input", "another-secret")
         self.browser.click("#review")
         text = self.browser.wait(lambda: self.browser.text("dialog"))
@@ -62,6 +62,34 @@ class SecretTests(PageCase):
         self.browser.wait(lambda: not self.browser.one("#vault").is_displayed())
         # Unlocked was this process alone.
         self.store.prefs("get", "vault/pin", "--no-input", code=6)
+
+    def test_prefs_lock_locks_the_page_within_a_second(self):
+        self.browser.choose("vault/pin")
+        self.browser.click("#reveal")
+        self.browser.fill("#passphrase", PASSPHRASE)
+        self.browser.press("Unlock", "dialog")
+        self.browser.wait(lambda: self.browser.text("#secret") == "4711-sealed")
+        self.store.prefs("lock")
+        start = time.monotonic()
+        self.browser.wait(lambda: not self.browser.one("#vault").is_displayed(), seconds=3)
+        self.assertLess(time.monotonic() - start, 1.5)
+        self.browser.wait(lambda: "4711" not in self.browser.driver.page_source)
+
+    def test_lock_means_locked_though_prefs_unlock_keeps_the_key(self):
+        with Descriptor(PASSPHRASE) as descriptor:
+            self.store.prefs("unlock", "--vault-passphrase-fd", str(descriptor), pass_fds=(descriptor,))
+        self.addCleanup(self.store.prefs, "lock")
+        self.browser.choose("vault/pin")
+        self.browser.click("#reveal")
+        self.browser.wait(lambda: self.browser.text("#secret") == "4711-sealed")
+        self.browser.wait(lambda: self.browser.one("#vault").is_displayed())
+        self.browser.click("#vault")
+        self.browser.wait(lambda: self.browser.text("#secret") != "4711-sealed")
+        self.browser.wait(lambda: self.browser.one("#reveal").is_enabled())
+        self.browser.click("#reveal")
+        self.browser.wait(lambda: self.browser.all("#passphrase"))
+        # Other commands are not concerned.
+        self.assertEqual(self.store.get("vault/pin"), "4711-sealed")
 
     def test_a_sealed_value_is_changed_once_the_vault_is_open(self):
         self.browser.choose("vault/pin")
@@ -96,6 +124,22 @@ class ShortTimeTests(PageCase):
         self.browser.wait(lambda: self.browser.one("#vault").is_displayed())
         self.browser.wait(lambda: not self.browser.one("#vault").is_displayed() if self.browser.all("#vault") else True)
         self.assertEqual(self.page.process.wait(timeout=20), 0)
+
+    def test_typing_keeps_it_alive_and_an_end_keeps_what_was_typed(self):
+        self.browser.choose("notes/first")
+        typed = ""
+        start = time.monotonic()
+        while time.monotonic() - start < 9:
+            self.browser.one("#editor textarea").send_keys("x")
+            typed += "x"
+            time.sleep(0.5)
+        self.assertIsNone(self.page.process.poll())
+        self.assertEqual(self.page.process.wait(timeout=20), 0)
+        text = self.browser.wait(lambda: self.browser.text("#unsaved"))
+        self.assertIn("notes/first", text)
+        self.assertIn(typed, self.browser.one("#unsaved textarea").get_attribute("value"))
+        self.assertIn("It was not used for the time", self.browser.text("body"))
+        self.assertNotIn("hunter2", self.browser.driver.page_source)
 
 
 class AttackTests(PageCase):
@@ -138,7 +182,7 @@ class AttackTests(PageCase):
             const post = (type) => fetch("{address}api/list", {{ method: "POST", body: "{{}}", mode: type ? "cors" : "no-cors",
               headers: type ? {{ "Content-Type": type, "X-Coffer-Session": "{session}" }} : {{}} }})
               .then(async (answer) => attempts.push(answer.type + answer.status + await answer.text()), () => attempts.push("refused"));
-            Promise.all([post(), post("application/json"), fetch("{address}", {{ mode: "no-cors" }}).then((a) => a.text()).then((t) => attempts.push("text" + t), () => attempts.push("refused"))])
+            Promise.all([post(), post("application/octet-stream"), fetch("{address}", {{ mode: "no-cors" }}).then((a) => a.text()).then((t) => attempts.push("text" + t), () => attempts.push("refused"))])
               .then(() => {{ window.attempts = attempts; }});
             </script>""")
         self.addCleanup(other.close)
@@ -156,7 +200,7 @@ class AttackTests(PageCase):
         page = Page(self.store)
         self.addCleanup(page.close)
         self.page = page
-        return page.session()
+        return page.session().name
 
     def test_a_host_name_that_was_bound_to_loopback_gets_nothing(self):
         evil = Browser(arguments=["--host-resolver-rules=MAP evil.example.org 127.0.0.1"])
@@ -171,7 +215,7 @@ class AttackTests(PageCase):
         self.addCleanup(thief.close)
         thief.open(self.page.address)
         thief.wait(lambda: "This page has ended" in thief.text("body"))
-        self.assertEqual(self.page.call("session", {"token": self.page.token})[0], 403)
+        self.assertEqual(self.page.call("session", channel=Channel.of_token(self.page.token))[0], 403)
         # The page that used it continues.
         self.browser.search("milk")
         self.browser.wait(lambda: self.browser.names() == ["notes/first"])
@@ -220,8 +264,9 @@ class OpeningTests(PageCase):
         self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
         folder, token = page.address.strip("/").split("/#")
         connection = UnixConnection(path)
-        connection.request("POST", f"/{folder}/api/session", json.dumps({"token": token}), {
-            "Host": "settings.example.org", "Origin": "https://settings.example.org", "Content-Type": "application/json"})
+        connection.request("POST", f"/{folder}/api/session", Channel.of_token(token).seal(b"{}", "request session"), {
+            "Host": "settings.example.org", "Origin": "https://settings.example.org",
+            "Content-Type": "application/octet-stream"})
         self.assertEqual(connection.getresponse().status, 200)
         self.assertEqual(page.interrupt(), 0)
         self.assertFalse(os.path.exists(path))

@@ -35,7 +35,7 @@ import Testing
   @Test("The list is sorted, and a search covers names and text, ignoring case")
   func list() async throws {
     let page = try await page()
-    let session = try page.session()
+    let session = try await page.session()
     #expect(names(try await page.call("list", session: session)) == ["editor/size", "editor/theme", "web/password"])
     #expect(names(try await page.call("list", #"{"search":"DARK"}"#, session: session)) == ["editor/theme"])
     #expect(names(try await page.call("list", #"{"search":"siz edit"}"#, session: session)) == ["editor/size"])
@@ -48,7 +48,7 @@ import Testing
   @Test("No answer except to a reveal contains a secret")
   func secrets() async throws {
     let page = try await page()
-    let session = try page.session()
+    let session = try await page.session()
     let name = #"{"collection":"web","key":"password"}"#
     for call in ["list", "export"] { #expect(try await !page.call(call, session: session).body.contains("hunter2")) }
     for call in ["setting", "history"] {
@@ -61,7 +61,7 @@ import Testing
   @Test("Several changes are made atomically, or none if one is refused")
   func together() async throws {
     let page = try await page()
-    let session = try page.session()
+    let session = try await page.session()
     let theme = change("theme", "editor", try version(page, "theme", "editor"), #""type":"string","text":"light""#)
     let size = change("size", "editor", try version(page, "size", "editor"), #""type":"int","text":"fourteen""#)
     let refused = try await page.call("change", "{\"changes\":[\(theme),\(size)]}", session: session)
@@ -78,7 +78,7 @@ import Testing
   @Test("A change is refused after a concurrent one, with the current value")
   func conflict() async throws {
     let page = try await page()
-    let session = try page.session()
+    let session = try await page.session()
     let seen = try version(page, "theme", "editor")
     try await page.database.makeConnection().readWrite {
       try $0.setObject("blue", forKey: "theme", inCollection: "editor")
@@ -97,7 +97,7 @@ import Testing
   @Test("Undo restores what a save replaced or removed, secrets too, unless it has changed since")
   func undo() async throws {
     let page = try await page()
-    let session = try page.session()
+    let session = try await page.session()
     let secret = change("password", "web", try version(page, "password", "web"), #""type":"secret","text":"other""#)
     let removal = change("theme", "editor", try version(page, "theme", "editor"), #""remove":true"#)
     let answer = try await page.call("change", "{\"changes\":[\(secret),\(removal)]}", session: session)
@@ -123,7 +123,7 @@ import Testing
   @Test("Saves of one setting are undone one by one, and an undo can be undone")
   func undoInTurn() async throws {
     let page = try await page()
-    let session = try page.session()
+    let session = try await page.session()
     var numbers: [Int] = []
     for value in ["one", "two", "three"] {
       let theme = change(
@@ -184,7 +184,7 @@ import Testing
       try transaction.setObject("x", forKey: "k", inCollection: "c", expires: later, due: later)
       try transaction.replaceMetadata("note", forKey: "k", inCollection: "c")
     }
-    let session = try page.session()
+    let session = try await page.session()
     let removal = change("k", "c", try version(page, "k", "c"), #""remove":true"#)
     let number = try #require(
       try await page.call("change", "{\"changes\":[\(removal)]}", session: session).object["undo"] as? Int)
@@ -199,7 +199,7 @@ import Testing
   @Test("A read-only page changes nothing")
   func readOnly() async throws {
     let page = try await page(readOnly: true)
-    let session = try page.session()
+    let session = try await page.session()
     let theme = change("theme", "editor", try version(page, "theme", "editor"), #""type":"string","text":"light""#)
     let answer = try await page.call("change", "{\"changes\":[\(theme)]}", session: session)
     #expect(answer.status == 422)
@@ -211,7 +211,7 @@ import Testing
   @Test("A page of one collection shows, reveals and changes nothing of others")
   func oneCollection() async throws {
     let page = try await page(collections: ["editor"])
-    let session = try page.session()
+    let session = try await page.session()
     #expect(names(try await page.call("list", session: session)) == ["editor/size", "editor/theme"])
     #expect(names(try await page.call("list", #"{"collection":"web"}"#, session: session)) == [])
     let name = #"{"collection":"web","key":"password"}"#
@@ -227,15 +227,18 @@ import Testing
   @Test("A commit of another program reaches the page with its author, and is then in the list")
   func events() async throws {
     let page = try await page()
-    let session = try page.session()
+    let session = try await page.session()
     let connection = try RawConnection(port: page.port)
     defer { connection.close() }
+    let request = try session.seal("{}", for: "request events")
     let headers = page.headers(session: session).map { "\($0.key): \($0.value)\r\n" }.joined()
-    try connection.write("POST /\(ServedPage.folder)/api/events HTTP/1.1\r\n\(headers)Content-Length: 2\r\n\r\n{}")
-    _ = try await connection.read(until: ": open")
+    let head = "POST /\(ServedPage.folder)/api/events HTTP/1.1\r\n\(headers)Content-Length: \(request.count)\r\n\r\n"
+    try connection.write(Array(head.utf8) + request)
+    var events = SealedEvents(connection, session, request)
+    #expect(try events.next().hasPrefix("open\n"))
     try await page.database.makeConnection().readWrite { try $0.setObject("new", forKey: "fresh", inCollection: "web") }
-    let event = try await connection.read(until: "\n\n")
-    #expect(event.contains("event: commit"))
+    let event = try events.next()
+    #expect(event.hasPrefix("commit\n"))
     #expect(event.contains(#"[["web","fresh"]]"#))
     #expect(names(try await page.call("list", #"{"search":"fresh"}"#, session: session)) == ["web/fresh"])
     try await page.close()
@@ -249,10 +252,48 @@ import Testing
     ])
   func malformed(body: String) async throws {
     let page = try await page()
-    let session = try page.session()
+    let session = try await page.session()
     #expect(try await page.call("list", body, session: session).status == 422)
     #expect(try await page.call("nothing", session: session).status == 422)
     #expect(try await page.call("list", session: session).status == 200)
     try await page.close()
+  }
+}
+
+/// The events that a page gets.
+private struct SealedEvents {
+  private let connection: RawConnection
+  private let session: PageSession
+  private let request: [UInt8]
+  private var rest: [UInt8] = []
+  private var count = 0
+  private var hasHead = false
+
+  init(_ connection: RawConnection, _ session: PageSession, _ request: [UInt8]) {
+    (self.connection, self.session, self.request) = (connection, session, request)
+  }
+
+  /// The next event but those that only say that the program is there.
+  mutating func next() throws -> String {
+    while true {
+      let size = try read(4).reduce(0) { $0 << 8 | Int($1) }
+      let event = try session.open(try read(size), for: "event \(count)", answering: request)
+      count += 1
+      if !event.hasPrefix("here\n") { return event }
+    }
+  }
+
+  private mutating func read(_ size: Int) throws -> [UInt8] {
+    while !hasHead || rest.count < size {
+      let part = connection.readSome()
+      try #require(!part.isEmpty)
+      rest += part
+      if !hasHead, let end = rest.firstRange(of: Array("\r\n\r\n".utf8)) {
+        rest.removeSubrange(..<end.upperBound)
+        hasHead = true
+      }
+    }
+    defer { rest.removeFirst(size) }
+    return Array(rest.prefix(size))
   }
 }

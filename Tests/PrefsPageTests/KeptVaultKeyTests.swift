@@ -21,8 +21,10 @@
       defer { keyring.forget() }
       database.vault.lock()
       let options = SessionOptions(store: bench.path, keyFile: bench.keyFile)
+      let session = try CommandSession(options)
       let store = try PageStore(
-        database, session: CommandSession(options), scope: CollectionScope(named: []), isReadOnly: false)
+        database, session: session, scope: CollectionScope(named: []), isReadOnly: false,
+        vault: PageVault(database, session, keyFile: nil, time: .seconds(900)) { _ in })
       try bench.execute("UPDATE collections SET flags = 0, history_count = NULL WHERE name = 'tokens'")
       let new = #"{"changes":[{"collection":"tokens","key":"new","version":0,"type":"string","text":"s3cret"}]}"#
       #expect {

@@ -50,7 +50,7 @@ import Testing
   @Test("Automatic requests of a page do not keep it alive")
   func automaticRequests() async throws {
     let page = try await ServedPage()
-    let session = try page.session()
+    let session = try await page.session()
     page.clock.advance(by: .seconds(899))
     #expect(try await page.call("list", session: session, changing: ["X-Coffer-Automatic": "1"]).status == 200)
     page.clock.advance(by: .seconds(1))

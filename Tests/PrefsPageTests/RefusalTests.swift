@@ -1,4 +1,5 @@
 import Coffer
+import CofferCrypto
 import Testing
 
 @testable import PrefsPage
@@ -22,7 +23,7 @@ import Testing
   @Test("A request that is not from the page is refused, and reveals nothing", arguments: wrongHeaders)
   func refusedCall(changing: [String: String?]) async throws {
     let page = try await ServedPage { try $0.setObject("dark", forKey: "theme", inCollection: "editor") }
-    let session = try page.session()
+    let session = try await page.session()
     #expect(try await page.call("list", session: session).status == 200)
     expectRefusal(try await page.call("list", session: session, changing: changing), "\(changing)")
     try await page.close()
@@ -55,18 +56,18 @@ import Testing
   @Test("A token is good for one session")
   func tokenUsedTwice() async throws {
     let page = try await ServedPage()
-    let body = "{\"token\":\"\(try page.credentials.makeToken())\"}"
-    #expect(try await page.call("session", body).status == 200)
-    expectRefusal(try await page.call("session", body), "the second time")
+    let token = try page.credentials.makeToken()
+    #expect(try await page.trade(token).status == 200)
+    expectRefusal(try await page.trade(token), "the second time")
     try await page.close()
   }
 
   @Test("An unused token expires after a minute")
   func oldToken() async throws {
     let page = try await ServedPage()
-    let body = "{\"token\":\"\(try page.credentials.makeToken())\"}"
+    let token = try page.credentials.makeToken()
     page.clock.advance(by: .seconds(60))
-    expectRefusal(try await page.call("session", body), "a minute later")
+    expectRefusal(try await page.trade(token), "a minute later")
     try await page.close()
   }
 
@@ -74,11 +75,42 @@ import Testing
   func wrongToken() async throws {
     let page = try await ServedPage()
     let token = try page.credentials.makeToken()
-    for wrong in ["", "A", String(token.dropLast()), token + "A", String(token.reversed())] {
-      expectRefusal(try await page.call("session", "{\"token\":\"\(wrong)\"}"), "\(wrong)")
+    for wrong in ["A", String(token.dropLast()), token + "A", String(token.reversed())] {
+      expectRefusal(try await page.trade(wrong), "\(wrong)")
     }
-    expectRefusal(try await page.call("session", "no JSON"), "no JSON")
-    #expect(try await page.call("session", "{\"token\":\"\(token)\"}").status == 200)
+    for body in ["", "no JSON", "{\"token\":\"\(token)\"}"] {
+      let path = "/\(ServedPage.folder)/api/session"
+      expectRefusal(try await page.send("POST", path, page.headers(), Array(body.utf8)), "\(body)")
+    }
+    #expect(try await page.trade(token).status == 200)
+    try await page.close()
+  }
+
+  @Test("Neither a token, nor a session's key, nor what a page asks and gets, is sent in plaintext")
+  func sealed() async throws {
+    let page = try await ServedPage { try $0.setObject("dark", forKey: "theme", inCollection: "editor") }
+    let token = try page.credentials.makeToken()
+    let session = try PageSession(try await page.trade(token))
+    // The session's name, which is no secret, opens nothing.
+    let stranger = PageSession(name: try #require(session.name), key: try .random(count: 32))
+    expectRefusal(try await page.call("list", session: stranger), "another key")
+    let plain = Array("{}".utf8)
+    expectRefusal(
+      try await page.send("POST", "/\(ServedPage.folder)/api/list", page.headers(session: session), plain), "plaintext")
+    // A request is for one purpose.
+    let list = try session.seal("{}", for: "request list")
+    expectRefusal(
+      try await page.send("POST", "/\(ServedPage.folder)/api/doctor", page.headers(session: session), list),
+      "another call")
+    let answer = try await page.send("POST", "/\(ServedPage.folder)/api/list", page.headers(session: session), list)
+    #expect(answer.status == 200)
+    #expect(!answer.body.contains("dark"))
+    #expect(try session.open(answer.bodyBytes, for: "answer list", answering: list).contains("dark"))
+    // And its answer passes for that to no other.
+    let other = try session.seal("{}", for: "request list")
+    #expect(throws: CryptoError.authenticationFailed) {
+      try session.open(answer.bodyBytes, for: "answer list", answering: other)
+    }
     try await page.close()
   }
 
@@ -121,21 +153,47 @@ import Testing
     try await page.close()
   }
 
-  @Test("A body too large, or of unknown length, is not read")
+  @Test("A body too large, or of unknown length, is not read, and the connection ends")
   func largeBody() async throws {
     let page = try await ServedPage()
-    let session = try page.session()
-    let answer = try await page.send(head(page, session) + "Content-Length: 99999999\r\nConnection: close\r\n\r\n")
+    let session = try await page.session()
+    let answer = try await page.send(head(page, session, "Content-Length: 99999999"))
     #expect(answer.status == 413)
+    #expect(answer.headers["connection"] == "close")
     let chunked = try await page.send(
-      head(page, session) + "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n2\r\n{}\r\n0\r\n\r\n")
+      head(page, session, "Transfer-Encoding: chunked") + Array("2\r\n{}\r\n0\r\n\r\n".utf8))
     #expect(chunked.status == 413)
     try await page.close()
   }
 
-  private func head(_ page: ServedPage, _ session: String) -> String {
+  private func head(_ page: ServedPage, _ session: PageSession, _ last: String) -> [UInt8] {
     let headers = page.headers(session: session).map { "\($0.key): \($0.value)\r\n" }.joined()
-    return "POST /\(ServedPage.folder)/api/list HTTP/1.1\r\n\(headers)"
+    return Array("POST /\(ServedPage.folder)/api/list HTTP/1.1\r\n\(headers)\(last)\r\n\r\n".utf8)
+  }
+
+  @Test(
+    "A head that is too long, or malformed, ends the connection without an answer",
+    arguments: [
+      ("GET / HTTP/1.1\r\nCookie: ", 200_000), ("a", 200_000), ("GET / HTTP/1.1\r\nno colon\r\n\r\n", 0),
+      ("GET /\r\n\r\n", 0), ("\r\n\r\n", 0),
+    ])
+  func longHead(text: String, letters: Int) async throws {
+    let page = try await ServedPage()
+    let rest = [UInt8](repeating: UInt8(ascii: "a"), count: letters)
+    #expect(try await page.send(Array(text.utf8) + rest).status == 0)
+    let session = try await page.session()
+    #expect(try await page.call("list", session: session).status == 200)
+    try await page.close()
+  }
+
+  @Test("A refusal ends the connection, and what else comes over it is not answered")
+  func closes() async throws {
+    let page = try await ServedPage()
+    let request = "GET / HTTP/1.1\r\nHost: 127.0.0.1:\(page.port)\r\n\r\n"
+    let answer = try await page.send(Array((request + request).utf8))
+    expectRefusal(answer, "one answer alone")
+    #expect(answer.headers["connection"] == "close")
+    try await page.close()
   }
 
   @Test("Behind a proxy, the origin must be the host that the proxy was asked for")
@@ -144,7 +202,7 @@ import Testing
     func passed(_ host: String?, _ origin: String?) -> RequestGate.Passed? {
       gate.passed(
         .init(
-          method: "POST", path: "/f/api/list", host: host, origin: origin, contentType: "application/json",
+          method: "POST", path: "/f/api/list", host: host, origin: origin, contentType: "application/octet-stream",
           session: "s"), isSession: { $0 == "s" })
     }
     #expect(passed("settings.example.org", "https://settings.example.org") == .call("list"))
@@ -159,7 +217,7 @@ import Testing
     let page = try await ServedPage()
     let silent = try (0..<200).map { _ in try RawConnection(port: page.port) }
     defer { silent.forEach { $0.close() } }
-    let session = try page.session()
+    let session = try await page.session()
     #expect(try await page.call("list", session: session).status == 200)
     try await page.close()
   }

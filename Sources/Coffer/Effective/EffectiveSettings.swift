@@ -98,7 +98,7 @@ package struct EffectiveSettings: Sendable {
   ///   - stored: Returns what a collection has.
   ///   - declared: Returns the declared default.
   ///   - isGood: Whether a value at a place is good; a bad one is skipped. A declared default is not asked about.
-  func find<Stored>(
+  package func find<Stored>(
     _ key: String, stored: (_ collection: String) throws -> Stored?, declared: () throws -> Value?,
     isGood: (_ found: Found<Stored>, _ place: String) throws -> Bool
   ) throws -> Found<Stored>? {

@@ -7,8 +7,8 @@ struct LockCommand: ParsableCommand {
     commandName: "lock",
     abstract: "Lock the vault.",
     discussion: """
-      This has nothing to do with settings that an administrator has locked. It wipes the key that `prefs unlock` has kept, if any. It asks for nothing. A running command keeps its own copy until \
-      it ends.
+      This has nothing to do with settings that an administrator has locked. It wipes the key that `prefs unlock` has kept, if any, and locks the \
+      vault in open pages of `prefs ui`. It asks for nothing. Another running command keeps its own copy until it ends.
 
       Examples:
         prefs lock
@@ -18,6 +18,8 @@ struct LockCommand: ParsableCommand {
 
   mutating func run() throws {
     let session = try CommandSession(common)
-    try UnlockState(storeID: Database.storeID(at: session.path), options: common.ofSession).forget()
+    let state = UnlockState(storeID: try Database.storeID(at: session.path), options: common.ofSession)
+    try state.announceLock()
+    try state.forget()
   }
 }

@@ -37,7 +37,7 @@ extension EffectiveSettings.Search {
 }
 
 extension EffectiveSettings.Found<Item> {
-  var value: Value {
+  package var value: Value {
     switch self {
     case .stored(let item): item.value
     case .locked(let value, _), .managed(let value, _), .declared(let value): value

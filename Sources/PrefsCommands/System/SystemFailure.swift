@@ -18,7 +18,7 @@ extension Failure {
   }
 
   /// The system's message for an `errno`.
-  static func systemMessage(_ code: Int32) -> String {
+  package static func systemMessage(_ code: Int32) -> String {
     guard let text = strerror(code) else { return "error \(code)" }
     return String(cString: text)
   }

@@ -20,6 +20,9 @@ enum AgentSocket {
     "\(folder)/\(storeID.prefix(16)).sock"
   }
 
+  /// The path of the file that `prefs lock` leaves for processes that keep the vault of a store open.
+  static func lockMarkPath(storeID: String) -> String { "\(folder)/\(storeID.prefix(16)).locked" }
+
   /// `$XDG_RUNTIME_DIR/prefs`, else a folder of this user's in `/tmp`.
   private static var folder: String {
     Environment.variable("XDG_RUNTIME_DIR").map { "\($0)/prefs" } ?? "/tmp/prefs-\(geteuid())"

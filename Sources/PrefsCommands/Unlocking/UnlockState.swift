@@ -6,6 +6,14 @@ import Coffer
   import Foundation
 #endif
 
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
 /// Keeps the key of a store's vault from `prefs unlock` to `prefs lock`, or until it expires: in the kernel's keyring
 /// if available, else in an agent.
 ///
@@ -43,7 +51,7 @@ package struct UnlockState {
   }
 
   /// When the kept key expires; nil if none is kept.
-  func end() -> Date? {
+  package func end() -> Date? {
     #if os(Linux)
       if let end = KernelKeyring(storeID: storeID).end() { return end }
     #endif
@@ -56,5 +64,47 @@ package struct UnlockState {
       KernelKeyring(storeID: storeID).forget()
     #endif
     try agent.stop()
+  }
+
+  // MARK: - Processes that keep a vault open
+
+  /// What the last `prefs lock` has left; nil where there was none.
+  package var lockMark: LockMark? { LockMark(AgentSocket.lockMarkPath(storeID: storeID)) }
+
+  /// Prepares for ``lockMark`` to change with each `prefs lock` from now on.
+  ///
+  /// - Returns: The mark that is there.
+  package func watchLocks() throws -> LockMark? {
+    try AgentSocket.prepareFolder()
+    return lockMark
+  }
+
+  /// Tells processes that keep the vault open to lock it.
+  func announceLock() throws {
+    // Without the folder none is watching.
+    guard AgentSocket.isFolderPrivate else { return }
+    let path = AgentSocket.lockMarkPath(storeID: storeID)
+    let new = "\(path).\(getpid())"
+    unlink(new)
+    try FileDescriptor.writeNewFile([], to: new)
+    guard rename(new, path) == 0 else { throw Failure.system(path, errno: errno) }
+  }
+}
+
+/// One run of `prefs lock`, told from others by the file that it has left.
+package struct LockMark: Equatable, Sendable {
+  private let inode: ino_t
+  private let seconds: Int
+  private let nanoseconds: Int
+
+  fileprivate init?(_ path: String) {
+    var status = stat()
+    guard lstat(path, &status) == 0 else { return nil }
+    #if canImport(Darwin)
+      let time = status.st_ctimespec
+    #else
+      let time = status.st_ctim
+    #endif
+    (inode, seconds, nanoseconds) = (status.st_ino, Int(time.tv_sec), Int(time.tv_nsec))
   }
 }

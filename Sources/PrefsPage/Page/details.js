@@ -1,7 +1,7 @@
 // The setting that is selected: its editor, what is declared of it, and its history.
 
 import { call } from "./server.js";
-import { authorText, element, fill, message, nameOf, shortValue, timeText, visible } from "./elements.js";
+import { authorText, collectionName, element, fill, message, nameOf, shortValue, timeText, visible } from "./elements.js";
 import { editorFor, types } from "./editors.js";
 import { baseType } from "./limits.js";
 import { newText } from "./changes.js";
@@ -119,8 +119,8 @@ export class Details {
     const { setting } = this;
     const isReadOnly = this.hooks.isReadOnly() || setting.locked;
     const area = element("div", { id: "editor" });
-    if (setting.hidden && setting.version !== null) area.append(this.hiddenValue());
-    if (setting.long) area.append(element("p", {}, `${setting.size.toLocaleString()} bytes: too long to be shown here.`));
+    if (setting.hidden && setting.origin !== "default") area.append(this.hiddenValue());
+    if (setting.long) area.append(element("p", {}, `${setting.shownSize.toLocaleString()} bytes: too long to be shown here.`));
     if (isReadOnly) {
       if (!setting.hidden && !setting.long) area.append(element("pre", { class: "value" }, visible(setting.text ?? "not set")));
       return area;
@@ -131,7 +131,7 @@ export class Details {
       return this.withButtons(area, pending, true);
     }
     this.editor = editorFor({
-      setting, type: this.type, text: pending?.text ?? (this.type === this.startType(setting) ? setting.text ?? "" : ""),
+      setting, type: this.type, text: pending?.typed ?? pending?.text ?? (this.type === this.startType(setting) ? setting.text ?? "" : ""),
       changed: () => this.edited(),
     });
     area.append(element("div", { class: "line" }, this.editor.node),
@@ -148,7 +148,7 @@ export class Details {
         onclick: () => this.save() }, "Save"),
       pending && element("button", { type: "button", onclick: () => this.revert() }, "Revert"),
       isStored && element("button", { type: "button", id: "remove", onclick: () => this.remove() },
-        setting.declared ? "Back to the default" : "Remove")));
+        setting.parent !== null ? `Back to the value of ${collectionName(setting.parent)}` : setting.declared ? "Back to the default" : "Remove")));
     return area;
   }
 
@@ -174,7 +174,7 @@ export class Details {
   facts() {
     const { setting } = this;
     const declaration = setting.declaration;
-    const origin = { store: "this store", default: "the default" }[setting.origin] ?? setting.origin;
+    const origin = { store: "this store", default: "the default" }[setting.origin] ?? setting.origin?.replace(/^parent:/, "");
     const facts = [
       ["Type", declaration?.type ?? setting.type],
       ["Default", declaration && (declaration.default === undefined ? "none" : JSON.stringify(declaration.default))],
@@ -190,11 +190,11 @@ export class Details {
 
   edited() {
     const { setting } = this;
-    const { text, problem } = this.editor.read();
+    const { text, typed, problem } = this.editor.read();
     const isSame = text !== undefined && text === setting.text && this.type === this.startType(setting) && !setting.isNew;
     const theirs = this.changes.get(setting)?.theirs;
     if (isSame && !theirs) this.changes.drop(setting);
-    else this.changes.collect({ setting, type: this.type, text, problem, theirs });
+    else this.changes.collect({ setting, type: this.type, text, typed, problem, theirs });
     this.say(problem);
     this.drawn = this.state();
     const save = this.box.querySelector("#save-one");

@@ -1,7 +1,7 @@
 // What is asked and shown apart from the list.
 
 import { call, text, unlock } from "./server.js";
-import { authorText, element, message, nameOf, shortValue, timeText, visible } from "./elements.js";
+import { authorText, element, secretField, message, nameOf, shortValue, timeText, visible } from "./elements.js";
 import { difference } from "./details.js";
 import { download } from "./editors.js";
 import { newText } from "./changes.js";
@@ -28,7 +28,7 @@ const cancel = { label: "Cancel", act: (close) => close(undefined) };
 
 /// Asks for the passphrase of the vault. Resolves to whether it is unlocked.
 export async function askPassphrase() {
-  const input = element("input", { type: "password", id: "passphrase", autocomplete: "off", required: true });
+  const input = secretField({ id: "passphrase", required: true });
   const problem = element("p", { class: "problem", role: "alert" });
   const isOpen = await open("The vault is locked", [
     element("p", {}, "Sealed collections have their own passphrase. It is sent only to the program that serves this page. The vault is locked again after a while."),
@@ -68,8 +68,8 @@ export function review(changes, save) {
 
 /// Asks for the name of a new setting.
 export async function askName(collection) {
-  const place = element("input", { type: "text", value: collection ?? "", id: "new-collection", autocomplete: "off", spellcheck: false });
-  const key = element("input", { type: "text", id: "new-key", autocomplete: "off", spellcheck: false, required: true });
+  const place = element("input", { type: "text", value: collection ?? "", id: "new-collection", spellcheck: false });
+  const key = element("input", { type: "text", id: "new-key", spellcheck: false, required: true });
   return open("A new setting", [
     element("p", {}, element("label", {}, "Collection ", place)), element("p", {}, element("label", {}, "Key ", key)),
   ], [cancel, { label: "Go on", isMain: true, act: (close) => key.value && close({ collection: place.value, key: key.value }) }]);

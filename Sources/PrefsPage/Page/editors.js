@@ -1,6 +1,6 @@
 // One editor for each type. An editor is `{node, read()}`; `read` gives the text of the value, or `{problem}`.
 
-import { element, visible } from "./elements.js";
+import { element, secretField, visible } from "./elements.js";
 import { parse, print } from "./json.js";
 import { baseType, problemOfLimits, problemOfText } from "./limits.js";
 
@@ -23,7 +23,7 @@ export function editorFor({ setting, type, text, changed }) {
       try {
         const value = editor.read();
         const problem = problemOfText(value, baseType(type)) ?? problemOfLimits(value, baseType(type), declaration);
-        return problem ? { problem } : { text: value };
+        return problem ? { problem, typed: value } : { text: value };
       } catch (error) {
         return { problem: error.message };
       }
@@ -34,7 +34,7 @@ export function editorFor({ setting, type, text, changed }) {
 function lineEditor({ type, text, label, changed }) {
   const isNumber = type === "int" || type === "double";
   const input = element("input", {
-    ...label, type: "text", value: text, spellcheck: false, autocomplete: "off", oninput: changed,
+    ...label, type: "text", value: text, spellcheck: false, oninput: changed,
     inputMode: isNumber ? "decimal" : "text", class: isNumber ? "number" : "",
   });
   if (type === "int") {
@@ -97,9 +97,7 @@ function dateEditor({ text, label, changed }) {
 }
 
 function secretEditor({ label, changed }) {
-  const input = element("input", {
-    ...label, type: "password", autocomplete: "new-password", placeholder: "A new secret", oninput: changed,
-  });
+  const input = secretField({ ...label, placeholder: "A new secret", oninput: changed });
   return { node: input, read: () => input.value };
 }
 

@@ -3,6 +3,8 @@
 /// An element with properties, listeners (`onclick`) and children; what is undefined or null is left out.
 export function element(name, properties = {}, ...children) {
   const node = document.createElement(name);
+  // Browsers write to their profiles what is typed into other fields, to restore it.
+  if (["input", "textarea", "select", "form"].includes(name)) node.setAttribute("autocomplete", "off");
   for (const [key, value] of Object.entries(properties)) {
     if (value === undefined || value === null || value === false) continue;
     if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
@@ -12,6 +14,14 @@ export function element(name, properties = {}, ...children) {
   }
   fill(node, ...children);
   return node;
+}
+
+/// A field for a secret. Browsers and password managers offer to keep what is typed into one of the type password.
+export function secretField(properties) {
+  return element("input", {
+    type: "text", spellcheck: false, autocapitalize: "off", "data-1p-ignore": true, "data-lpignore": "true",
+    "data-bwignore": true, "data-form-type": "other", ...properties, class: "masked",
+  });
 }
 
 /// Puts children in the place of those that a node has.
@@ -36,9 +46,9 @@ export function collectionName(name) { return name === "" ? "(default)" : visibl
 
 /// The value of a row in one line.
 export function shortValue(setting) {
-  if (setting.long) return `${setting.size.toLocaleString()} bytes`;
+  if (setting.long) return `${setting.shownSize.toLocaleString()} bytes`;
   if (setting.value === undefined || setting.value === null) return setting.origin === "default" ? "not set" : "";
-  if (setting.type === "data") return `${setting.size ?? Math.floor(setting.value.length * 3 / 4)} bytes`;
+  if (setting.type === "data") return `${setting.shownSize ?? setting.size ?? Math.floor(setting.value.length * 3 / 4)} bytes`;
   const value = setting.value;
   return visible(typeof value === "string" ? value : JSON.stringify(value)).slice(0, 300);
 }
@@ -51,12 +61,24 @@ export function authorText(author) {
 
 export function timeText(text) { return text ? new Date(text).toLocaleString() : ""; }
 
+/// Puts a text into the clipboard; says so, or why not.
+export async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    message("Copied.");
+    return true;
+  } catch (error) {
+    message(`It could not be copied: ${error.message}`, { isError: true });
+    return false;
+  }
+}
+
 /// Says something for a while, with a button or without.
 export function message(text, { button, action, isError = false, seconds = 8 } = {}) {
   const node = element("p", { class: isError ? "message error" : "message" }, text);
   const remove = () => node.remove();
   if (button) node.append(element("button", { type: "button", onclick: () => { remove(); action(); } }, button));
   node.append(element("button", { type: "button", class: "plain", "aria-label": "Dismiss", onclick: remove }, "×"));
-  document.getElementById("messages").append(node);
+  document.getElementById("messages")?.append(node);
   setTimeout(remove, seconds * 1000);
 }

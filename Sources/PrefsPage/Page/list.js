@@ -133,14 +133,16 @@ export class SettingsList {
     if (!setting) return element("div", properties, element("span", { class: "key" }, "…"));
     const pending = this.hooks.pendingFor(setting);
     const words = [setting.changed && setting.declared && "changed", setting.problem && "problem", setting.locked && "locked", pending && "unsaved"];
+    const isInherited = setting.origin?.startsWith("parent:");
     const marked = this.isMarked(setting);
-    properties.class = ["row", ...words.filter(Boolean), marked && "fresh", setting.origin === "default" && "unset"]
+    properties.class = ["row", ...words.filter(Boolean), marked && "fresh", (setting.origin === "default" || isInherited) && "unset"]
       .filter(Boolean).join(" ");
     return element("div", properties,
       element("span", { class: "name" },
         setting.collection !== "" && element("span", { class: "collection" }, `${visible(setting.collection)}/`),
         element("span", { class: "key" }, visible(setting.key)),
-        words.filter(Boolean).map((word) => element("span", { class: `tag ${word}` }, word))),
+        words.filter(Boolean).map((word) => element("span", { class: `tag ${word}` }, word)),
+        isInherited && element("span", { class: "tag" }, `from ${visible(setting.origin.slice("parent:".length))}`)),
       element("span", { class: "value" }, shortValue(setting)),
       element("span", { class: "summary" }, setting.problem ?? visible(setting.summary)),
       element("span", { class: "type" }, setting.type));

@@ -1,10 +1,11 @@
 // The page: what its parts say to each other.
 
 import { begin, call, follow } from "./server.js";
-import { Changes } from "./changes.js";
+import { isPossible } from "./channel.js";
+import { Changes, newText } from "./changes.js";
 import { Details } from "./details.js";
 import { SettingsList, Sidebar } from "./list.js";
-import { element, message, visible } from "./elements.js";
+import { copy, element, message, nameOf, secretField, visible } from "./elements.js";
 import { askName, askPassphrase, examine, exportSettings, review } from "./dialogs.js";
 
 const node = (id) => document.getElementById(id);
@@ -75,17 +76,47 @@ async function refresh({ isAutomatic = true } = {}) {
 }
 
 function failed(error) {
-  if (error.kind === "session") return over();
+  if (isOver || error.kind === "session") return;
   message(visible(error.message), { isError: true });
 }
 
-/// The session has ended: nothing of the store stays on the screen.
-function over() {
+let isOver = false;
+
+const reasons = {
+  idle: "It was not used for the time that “prefs ui --ttl” sets.",
+  lastTab: "Its last tab was closed a minute ago.",
+  ended: "Its program was ended.",
+  secure: "A browser shows it only at an address of this computer, or one that begins with https.",
+};
+
+/// The page has ended: nothing of the store stays on the screen, except what was typed and not saved.
+function over(reason) {
+  if (isOver) return;
+  isOver = true;
   details.hide();
+  node("messages").replaceChildren();
   document.body.className = "over";
-  const hint = "Press Enter in the terminal where “prefs ui” runs, or start it again. A reloaded page must be opened again.";
+  const hint = "Press Enter in the terminal where “prefs ui” runs, or start it again, and open the address that it prints.";
   document.body.replaceChildren(element("main", { class: "over" }, element("h1", {}, "This page has ended"),
-    element("p", {}, hint), element("p", {}, "Unsaved changes are lost.")));
+    element("p", {}, reasons[reason] ?? "Its program no longer answers, or this tab was loaded anew."), element("p", {}, hint),
+    changes.pending.size > 0 && unsaved([...changes.pending.values()])), node("messages"));
+}
+
+/// What was not saved, to be copied: it is nowhere but in this tab.
+function unsaved(collected) {
+  return element("section", { id: "unsaved", "aria-labelledby": "unsaved-title" },
+    element("h2", { id: "unsaved-title" }, "Not saved"),
+    element("p", {}, "These changes are only in this tab. Open the new address in another one, and copy them."),
+    element("ul", {}, collected.map((change) => {
+      const isHidden = change.type === "secret" || change.setting.hidden;
+      const name = visible(nameOf(change.setting));
+      const text = change.typed ?? change.text;
+      const field = text === undefined ? element("strong", {}, newText(change))
+        : isHidden ? secretField({ value: text, readOnly: true, "aria-label": name })
+          : element("textarea", { value: text, readOnly: true, rows: Math.min(10, text.split("\n").length), "aria-label": name });
+      return element("li", {}, element("p", {}, element("strong", {}, name)), field,
+        text !== undefined && element("button", { type: "button", onclick: () => copy(text) }, "Copy"));
+    })));
 }
 
 // Keys and buttons
@@ -113,6 +144,7 @@ node("new").addEventListener("click", async () => {
   await details.show(found.version === null && !found.declared ? { ...found, isNew: true, text: "" } : found, { focus: true });
 });
 document.addEventListener("keydown", (event) => {
+  if (isOver) return;
   const isTyping = event.target.matches("input:not([type=radio]):not([type=checkbox]), textarea, select");
   if (event.key === "/" && !isTyping && !event.ctrlKey && !event.metaKey) {
     event.preventDefault();
@@ -127,6 +159,16 @@ document.addEventListener("keydown", (event) => {
 });
 addEventListener("beforeunload", (event) => { if (changes.pending.size > 0) event.preventDefault(); });
 
+// Whoever types uses the page, though nothing is sent yet.
+let lastUse = 0;
+function use() {
+  const now = Date.now();
+  if (isOver || !about.idleSeconds || now - lastUse < Math.min(20, about.idleSeconds / 4) * 1000) return;
+  lastUse = now;
+  call("use").catch(() => {});
+}
+for (const name of ["input", "keydown", "pointerdown", "wheel"]) addEventListener(name, use, { passive: true, capture: true });
+
 // Live
 
 let timer;
@@ -134,9 +176,11 @@ let seen = [];
 
 /// Many commits at once are looked at once.
 function committed({ keys }) {
+  if (isOver) return;
   seen = seen && keys ? [...seen, ...keys] : keys;
   if (timer) return;
   timer = setTimeout(async () => {
+    if (isOver) return;
     const names = seen;
     [timer, seen] = [undefined, []];
     await refresh();
@@ -153,8 +197,8 @@ function committed({ keys }) {
 async function start() {
   try {
     about = await begin();
-  } catch (error) {
-    return over();
+  } catch {
+    return over(isPossible ? undefined : "secure");
   }
   node("store").textContent = visible(about.store) + (about.readOnly ? " (read-only)" : "");
   node("new").hidden = about.readOnly;
@@ -166,11 +210,12 @@ async function start() {
   follow({
     commit: committed,
     vault({ unlocked }) { node("vault").hidden = !unlocked; refresh(); },
-    connection(isThere, isOver) {
+    connection(isThere) {
+      if (isOver) return;
       node("connection").textContent = isThere ? "" : "Not connected to the program.";
-      if (isThere) refresh();
-      if (isOver) over();
+      if (isThere) committed({ keys: null });
     },
+    end({ reason }) { over(reason); },
   });
 }
 

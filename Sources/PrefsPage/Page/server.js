@@ -1,86 +1,132 @@
-// The way to the program that serves the page. The session's key lives in this module and nowhere else.
+// The way to the program that serves the page. The session's key lives in this module and nowhere else, and is never sent: it
+// seals what is. Another program that listens at the port, once this one has ended, can read nothing and is not believed.
+
+import { channelOfSession, channelOfToken, isPossible } from "./channel.js";
+
+/// The longest request that the program takes.
+const requestLimit = 8 << 20;
 
 let session;
 
-/// What went wrong with a call: `kind` is the word of the tool's exit codes.
+/// What went wrong with a call: `kind` is the word of the tool's exit codes, `connection` where nobody answers, and `session` where
+/// whoever answers is not the program of this page, or knows it no longer.
 export class CallError extends Error {
-  constructor(status, answer) {
+  constructor(kind, answer = {}) {
     super(answer.message ?? "The program does not answer. It has ended, or the session of this page has.");
-    this.kind = answer.error ?? (status === 403 ? "session" : "other");
+    this.kind = kind;
     this.answer = answer;
   }
 }
 
-async function send(call, body, { type = "application/json", isAutomatic = false, signal } = {}) {
-  const headers = { "Content-Type": type };
-  if (session) headers["X-Coffer-Session"] = session;
+/// Sends a sealed request. Returns the response and what opens it.
+async function send(name, bytes, { isAutomatic = false, signal, channel = session.channel } = {}) {
+  const sealed = await channel.seal(bytes, `request ${name}`);
+  if (sealed.length > requestLimit) throw new CallError("format", { message: "The value is too large for the page." });
+  const headers = { "Content-Type": "application/octet-stream" };
+  if (session) headers["X-Coffer-Session"] = session.name;
   if (isAutomatic) headers["X-Coffer-Automatic"] = "1";
-  let response;
-  try {
-    response = await fetch(`api/${call}`, { method: "POST", headers, body, signal, credentials: "omit", cache: "no-store" });
-  } catch (error) {
-    if (error.name === "AbortError") throw error;
-    throw new CallError(0, { error: "connection" });
-  }
-  if (!response.ok) {
-    let answer = {};
-    try { answer = await response.json(); } catch { /* A refusal says nothing. */ }
-    throw new CallError(response.status, answer);
-  }
-  return response;
+  const failed = (error) => { throw error.name === "AbortError" ? error : new CallError("connection"); };
+  const response = await fetch(`api/${name}`, {
+    method: "POST", headers, body: sealed, signal, credentials: "omit", cache: "no-store", redirect: "error",
+  }).catch(failed);
+  const open = async (bytes, purpose) => {
+    try { return await channel.open(bytes, purpose, sealed); } catch {
+      session?.lost?.({});
+      throw new CallError("session");
+    }
+  };
+  return { response, open, failed };
 }
+
+async function ask(name, bytes, options) {
+  const { response, open, failed } = await send(name, bytes, options);
+  const answer = new Uint8Array(await response.arrayBuffer().catch(failed));
+  const text = await open(answer, `${response.ok ? "answer" : "failure"} ${name}`);
+  if (response.ok) return text;
+  const problem = JSON.parse(text);
+  throw new CallError(problem.error, problem);
+}
+
+const encode = (request) => new TextEncoder().encode(JSON.stringify(request));
 
 /// Trades the token in the address for a session, and takes it out of the address.
 export async function begin() {
   const token = location.hash.slice(1);
   history.replaceState(null, "", location.pathname);
-  if (!token) throw new CallError(403, {});
-  const answer = await (await send("session", JSON.stringify({ token }))).json();
-  session = answer.session;
-  return answer.about;
+  if (!token || !isPossible) throw new CallError("session");
+  const answer = JSON.parse(await ask("session", encode({}), { channel: await channelOfToken(token) }));
+  session = { name: answer.session, channel: await channelOfSession(answer.key) };
+  return { ...answer.about, idleSeconds: answer.idleSeconds };
 }
 
 /// Calls the program, and returns its answer.
-export async function call(name, request = {}, options = {}) {
-  return (await send(name, JSON.stringify(request), options)).json();
-}
+export async function call(name, request = {}, options = {}) { return JSON.parse(await text(name, request, options)); }
 
-export async function text(name, request) { return (await send(name, JSON.stringify(request))).text(); }
+export function text(name, request, options) { return ask(name, encode(request), options); }
 
 /// The passphrase goes as it is, and is in no JSON.
-export async function unlock(passphrase) {
-  await send("unlock", new TextEncoder().encode(passphrase), { type: "application/octet-stream" });
+export async function unlock(passphrase) { await ask("unlock", new TextEncoder().encode(passphrase)); }
+
+/// Calls `handlers[event](data)` for each event of the program, `handlers.connection(isThere)` as it comes and goes, and
+/// `handlers.end({reason})` once it is over.
+///
+/// One tab of a browser listens, and tells the others: a browser has only six connections for all of them.
+export async function follow(handlers) {
+  const name = `events of ${location.pathname}`;
+  const shared = new BroadcastChannel(name);
+  let isOver = false;
+  const handle = ({ name, data }) => {
+    if (isOver) return;
+    isOver = name === "end";
+    handlers[name]?.(data);
+  };
+  const tell = (name, data) => { shared.postMessage({ name, data }); handle({ name, data }); };
+  session.lost = (data) => handle({ name: "end", data });
+  shared.addEventListener("message", (event) => handle(event.data));
+  // What was committed before this tab listened.
+  handlers.connection(true);
+  await navigator.locks.request(name, () => isOver ? undefined : listen(tell));
 }
 
-/// Calls `handlers[event](data)` for each event of the program, and `handlers.connection(isThere)` as it comes and goes.
-export async function follow(handlers) {
+async function listen(tell) {
   for (let failures = 0; failures < 5; failures += 1) {
     try {
-      const response = await send("events", "{}", { isAutomatic: true });
-      handlers.connection(true);
-      failures = 0;
-      await read(response.body.pipeThrough(new TextDecoderStream()).getReader(), handlers);
+      const { response, open } = await send("events", encode({}), { isAutomatic: true });
+      for await (const { name, data } of events(response, open)) {
+        if (name === "open") { failures = 0; tell("connection", true); } else tell(name, data);
+        if (name === "end") return;
+      }
     } catch (error) {
-      if (error.kind === "session") break;
+      // The other tabs find out by themselves whether their sessions are over.
+      if (error.kind === "session") return session.lost({});
     }
-    handlers.connection(false);
+    tell("connection", false);
     await new Promise((resolve) => setTimeout(resolve, 1000));
   }
-  handlers.connection(false, true);
+  tell("end", {});
 }
 
-async function read(reader, handlers) {
-  let rest = "";
-  for (;;) {
+/// The events of a response: each has its length before it, and is bound to its place.
+async function* events(response, open) {
+  if (!response.ok) throw new CallError(response.status === 403 ? "session" : "busy");
+  const reader = response.body.getReader();
+  let rest = new Uint8Array();
+  for (let count = 0; ;) {
+    while (rest.length >= 4) {
+      const size = new DataView(rest.buffer, rest.byteOffset).getUint32(0);
+      if (size > requestLimit) throw new CallError("session");
+      if (rest.length < 4 + size) break;
+      const text = await open(rest.subarray(4, 4 + size), `event ${count}`);
+      const end = text.indexOf("\n");
+      yield { name: text.slice(0, end), data: JSON.parse(text.slice(end + 1)) };
+      rest = rest.slice(4 + size);
+      count += 1;
+    }
     const { value, done } = await reader.read();
     if (done) return;
-    rest += value;
-    const events = rest.split("\n\n");
-    rest = events.pop();
-    for (const event of events) {
-      const name = /^event: (.*)$/m.exec(event)?.[1];
-      const data = /^data: (.*)$/m.exec(event)?.[1];
-      if (name && data) handlers[name]?.(JSON.parse(data));
-    }
+    const all = new Uint8Array(rest.length + value.length);
+    all.set(rest);
+    all.set(value, rest.length);
+    rest = all;
   }
 }

@@ -7,18 +7,27 @@ import Synchronization
   import Foundation
 #endif
 
-/// Who may use the page: one-time tokens, and the session keys that they are traded for.
+/// Who may use the page: one-time tokens, and the sessions that they are traded for.
 ///
-/// Both are 256 random bits, compared in constant time, and never leave memory but for the address and the page's header.
+/// Tokens and keys are 256 random bits. Neither is ever sent: both only seal what is.
 final class Credentials: Sendable {
   /// How long a token waits to be used.
   static let tokenLifetime = Duration.seconds(60)
   /// The maximum number of open pages; beyond it the oldest must start over.
   private static let sessionLimit = 32
 
+  /// A new session, as the page gets it.
+  struct Session {
+    /// Its name in requests; no secret.
+    let name: String
+    let key: String
+    /// The channel of the token, which the answer is sealed for.
+    let tokenChannel: SealedChannel
+  }
+
   private struct State {
-    var token: (text: SecretBytes, end: ContinuousClock.Instant)?
-    var sessions: [SecretBytes] = []
+    var token: (channel: SealedChannel, end: ContinuousClock.Instant)?
+    var sessions: [(name: String, channel: SealedChannel)] = []
   }
 
   private let state = Mutex(State())
@@ -32,38 +41,40 @@ final class Credentials: Sendable {
   /// A token for one page, which replaces an unused one.
   func makeToken() throws -> String {
     let text = try RandomText.make()
-    state.withLock { $0.token = (SecretBytes(copying: text), now() + Self.tokenLifetime) }
+    let channel = try SealedChannel(token: text)
+    state.withLock { $0.token = (channel, now() + Self.tokenLifetime) }
     return text
   }
 
-  /// The key of a new session for a token, which dies with that.
+  /// The session for a request that the token has sealed, which dies with that.
   ///
   /// - Returns: nil for another token, one that was used, and one that is too old.
-  func session(for token: String) throws -> String? {
-    let key = try RandomText.make()
+  func session(for request: SealedChannel.Request) throws -> Session? {
+    let secret = try SecretBytes.random(count: 32)
+    let name = try RandomText.make(byteCount: 16)
     return state.withLock { state in
-      guard let known = state.token, now() < known.end, known.text.isEqual(to: SecretBytes(copying: token)) else {
-        return nil
-      }
+      guard let token = state.token, now() < token.end,
+        (try? token.channel.open(request, for: "request session", { _ in })) != nil
+      else { return nil }
       state.token = nil
-      state.sessions = state.sessions.suffix(Self.sessionLimit - 1) + [SecretBytes(copying: key)]
-      return key
+      state.sessions = state.sessions.suffix(Self.sessionLimit - 1) + [(name, SealedChannel(key: secret))]
+      return Session(name: name, key: RandomText.text(secret), tokenChannel: token.channel)
     }
   }
 
-  /// Whether `key` is that of a session.
-  func isSession(_ key: String) -> Bool {
-    let key = SecretBytes(copying: key)
-    // All of them are compared: the time says nothing of which it was.
-    return state.withLock { $0.sessions.reduce(false) { found, session in session.isEqual(to: key) || found } }
+  /// The channel of the session of that name.
+  func channel(named name: String) -> SealedChannel? {
+    state.withLock { $0.sessions.first { $0.name == name }?.channel }
   }
 }
 
 /// Random text for addresses and headers.
 enum RandomText {
   /// So many random bytes in the letters of base64url.
-  static func make(byteCount: Int = 32) throws -> String {
-    try SecretBytes.random(count: byteCount).withUnsafeBytes { Data($0) }.base64EncodedString()
+  static func make(byteCount: Int = 32) throws -> String { text(try SecretBytes.random(count: byteCount)) }
+
+  static func text(_ bytes: SecretBytes) -> String {
+    bytes.withUnsafeBytes { Data($0) }.base64EncodedString()
       .replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
   }
 }

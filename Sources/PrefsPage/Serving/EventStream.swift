@@ -1,79 +1,113 @@
-import FlyingFox
-import FlyingSocks
+import Dispatch
 import Synchronization
 
-/// Commits on their way to the pages that are open, as server-sent events.
+/// What the pages that are open get without asking: commits, the state of the vault, the end.
 final class EventStream: Sendable {
+  /// An event with its data as JSON.
+  struct Event: Sendable {
+    let name: String
+    let json: String
+  }
+
   /// More pages than these are not told.
   private static let limit = 32
-  /// How often a page that has gone away is noticed, and an open one sees that the server is there.
-  private static let heartbeat = Duration.seconds(5)
-  /// A page that reads nothing loses the oldest events; what it gets after them says what is missing by its number.
-  private static let bufferLimit = 256
 
   private struct State {
     var next = 0
-    var pages: [Int: AsyncStream<[UInt8]>.Continuation] = [:]
+    var pages: [Int: EventQueue] = [:]
+    var isOver = false
   }
 
   private let state = Mutex(State())
   private let lifetime: PageLifetime
+  /// The pages that have not yet read all.
+  private let open = DispatchGroup()
 
   init(_ lifetime: PageLifetime) { self.lifetime = lifetime }
 
   /// Sends an event to all pages.
   func send(_ name: String, _ json: String) {
-    let bytes = Array("event: \(name)\ndata: \(json)\n\n".utf8)
-    for page in state.withLock({ Array($0.pages.values) }) { page.yield(bytes) }
+    for page in state.withLock({ Array($0.pages.values) }) { page.add(Event(name: name, json: json)) }
   }
 
-  /// The events from now on, for one more page; nil where there are too many.
-  func open() -> HTTPBodySequence? {
-    let (stream, page) = AsyncStream.makeStream(of: [UInt8].self, bufferingPolicy: .bufferingNewest(Self.bufferLimit))
-    let number = state.withLock { state -> Int? in
-      guard state.pages.count < Self.limit else { return nil }
+  /// Starts to collect the events for one more page, until ``close(_:)``.
+  ///
+  /// - Returns: nil where there are too many pages.
+  func subscribe() -> (number: Int, events: EventQueue)? {
+    let page = state.withLock { state -> (Int, EventQueue)? in
+      guard state.pages.count < Self.limit, !state.isOver else { return nil }
       state.next += 1
-      state.pages[state.next] = page
-      return state.next
+      let queue = EventQueue()
+      state.pages[state.next] = queue
+      return (state.next, queue)
     }
-    guard let number else { return nil }
+    guard let page else { return nil }
+    open.enter()
     lifetime.openTab()
-    page.yield(Array(": open\n\n".utf8))
-    let beats = Task {
-      while !Task.isCancelled {
-        try await Task.sleep(for: Self.heartbeat)
-        page.yield(Array(": here\n\n".utf8))
-      }
-    }
-    page.onTermination = { [weak self] _ in
-      beats.cancel()
-      self?.close(number)
-    }
-    return HTTPBodySequence(from: EventBytes(stream: stream))
+    page.1.add(Event(name: "open", json: "{}"))
+    return page
   }
 
-  private func close(_ number: Int) {
-    if state.withLock({ $0.pages.removeValue(forKey: number) }) != nil { lifetime.closeTab() }
+  func close(_ number: Int) {
+    guard state.withLock({ $0.pages.removeValue(forKey: number) }) != nil else { return }
+    lifetime.closeTab()
+    open.leave()
   }
 
-  func close() {
-    for page in state.withLock({ Array($0.pages.values) }) { page.finish() }
+  /// Tells the pages that the program ends, and why, and waits a moment until they have heard it.
+  func end(_ reason: String) {
+    let pages = state.withLock { state in
+      state.isOver = true
+      return Array(state.pages.values)
+    }
+    for page in pages {
+      page.add(Event(name: "end", json: #"{"reason":"\#(reason)"}"#))
+      page.finish()
+    }
+    _ = open.wait(timeout: .now() + 2)
   }
 }
 
-/// A stream of pieces as the server wants it.
-private struct EventBytes: AsyncBufferedSequence {
-  typealias Element = UInt8
+/// The events that a page has not read yet.
+final class EventQueue: Sendable {
+  /// How often a page that has gone away is noticed, and an open one sees that the program is there.
+  private static let heartbeat = DispatchTimeInterval.seconds(5)
+  private static let limit = 256
 
-  let stream: AsyncStream<[UInt8]>
+  private struct State {
+    var events: [EventStream.Event] = []
+    var isOver = false
+  }
 
-  func makeAsyncIterator() -> Iterator { Iterator(pieces: stream.makeAsyncIterator()) }
+  private let state = Mutex(State())
+  private let arrived = DispatchSemaphore(value: 0)
 
-  struct Iterator: AsyncBufferedIteratorProtocol {
-    var pieces: AsyncStream<[UInt8]>.Iterator
+  func add(_ event: EventStream.Event) {
+    state.withLock { state in
+      // A page that reads nothing for so long looks at everything again.
+      if state.events.count >= Self.limit { state.events = [.init(name: "commit", json: CommitText.everything)] }
+      state.events.append(event)
+    }
+    arrived.signal()
+  }
 
-    mutating func next() async -> UInt8? { nil }
+  /// No more are added: those that are there are the last ones.
+  func finish() {
+    state.withLock { $0.isOver = true }
+    arrived.signal()
+  }
 
-    mutating func nextBuffer(suggested count: Int) async -> [UInt8]? { await pieces.next() }
+  /// Waits for the next event, and makes one from time to time where there is none; nil at the end.
+  func next() -> EventStream.Event? {
+    while true {
+      let (event, isOver) = state.withLock { state in
+        (state.events.isEmpty ? nil : state.events.removeFirst(), state.isOver)
+      }
+      if let event { return event }
+      if isOver { return nil }
+      if arrived.wait(timeout: .now() + Self.heartbeat) == .timedOut {
+        return EventStream.Event(name: "here", json: "{}")
+      }
+    }
   }
 }

@@ -15,6 +15,7 @@ enum PageFiles {
     case "icon.svg": File(type: "image/svg+xml", bytes: PackageResources.icon_svg)
     case "page.js": File(type: script, bytes: PackageResources.page_js)
     case "server.js": File(type: script, bytes: PackageResources.server_js)
+    case "channel.js": File(type: script, bytes: PackageResources.channel_js)
     case "list.js": File(type: script, bytes: PackageResources.list_js)
     case "details.js": File(type: script, bytes: PackageResources.details_js)
     case "editors.js": File(type: script, bytes: PackageResources.editors_js)

@@ -1,73 +1,102 @@
 import Coffer
-import Dispatch
-import FlyingFox
 import PrefsCommands
-import Synchronization
-
-#if canImport(FoundationEssentials)
-  import FoundationEssentials
-#else
-  import Foundation
-#endif
 
 /// Answers the requests of the page.
-struct PageHandler: HTTPHandler {
+struct PageHandler: Sendable {
   let gate: RequestGate
   let credentials: Credentials
   let store: PageStore
   let events: EventStream
   let lifetime: PageLifetime
-  let vaultClock: VaultClock
   /// Runs when a token was traded: what led to it is not needed any more.
   let didOpen: @Sendable () -> Void
 
   /// Larger requests are refused.
-  private static let bodyLimit = 8 << 20
-  private static let sessionHeader = HTTPHeader("X-Coffer-Session")
+  static let bodyLimit = 8 << 20
+  private static let tokenRequestLimit = 1 << 10
+  private static let sessionHeader = "x-coffer-session"
   /// Marks what the page asks for by itself: it does not keep the page alive.
-  private static let automaticHeader = HTTPHeader("X-Coffer-Automatic")
-  private static let queue = DispatchQueue(label: "prefs-ui.requests", attributes: .concurrent)
+  private static let automaticHeader = "x-coffer-automatic"
 
-  func handleRequest(_ request: HTTPRequest) async -> HTTPResponse {
+  func answer(_ request: HTTPHead, _ body: (_ limit: Int) throws -> [UInt8]) -> HTTPAnswer {
     let head = RequestGate.Head(
-      method: request.method.rawValue, path: request.target.path(), host: request.headers[.host],
-      origin: request.headers[HTTPHeader("Origin")], fetchSite: request.headers[HTTPHeader("Sec-Fetch-Site")],
-      fetchMode: request.headers[HTTPHeader("Sec-Fetch-Mode")],
-      fetchDestination: request.headers[HTTPHeader("Sec-Fetch-Dest")], contentType: request.headers[.contentType],
-      session: request.headers[Self.sessionHeader])
-    guard let passed = gate.passed(head, isSession: credentials.isSession) else { return Self.refused }
+      method: request.method, path: request.path, host: request["host"], origin: request["origin"],
+      fetchSite: request["sec-fetch-site"], fetchMode: request["sec-fetch-mode"],
+      fetchDestination: request["sec-fetch-dest"], contentType: request["content-type"],
+      session: request[Self.sessionHeader])
+    guard let passed = gate.passed(head, isSession: { credentials.channel(named: $0) != nil }) else {
+      return Self.refused
+    }
     switch passed {
     case .file(let path):
       guard let file = PageFiles.file(path) else { return Self.refused }
-      return Self.response(.ok, file.type, Data(file.bytes))
-    case .session: return await session(request)
-    case .call(let name): return await answer(name, request)
+      return Self.answer(200, file.type, .bytes(file.bytes))
+    case .session:
+      return (try? session(SealedChannel.Request(try body(Self.tokenRequestLimit)))) ?? Self.refused
+    case .call(let name):
+      guard let channel = head.session.flatMap(credentials.channel(named:)) else { return Self.refused }
+      do {
+        let sealed = SealedChannel.Request(try body(Self.bodyLimit))
+        return try answer(name, sealed, channel, isAutomatic: request[Self.automaticHeader] != nil)
+      } catch is PageConnection.TooLarge {
+        var answer = Self.answer(413, nil, .bytes([]))
+        answer.closes = true
+        return answer
+      } catch {
+        // It was not sealed by the page.
+        return Self.refused
+      }
     }
   }
 
   // MARK: - Calls
 
-  private func session(_ request: HTTPRequest) async -> HTTPResponse {
-    guard let body = try? await body(of: request), let asked = try? PageRequest(String(decoding: body, as: UTF8.self)),
-      let token = try? asked.text("token"), let key = try? credentials.session(for: token)
-    else { return Self.refused }
+  private func session(_ request: SealedChannel.Request) throws -> HTTPAnswer {
+    guard let session = try credentials.session(for: request) else { return Self.refused }
     lifetime.use()
     didOpen()
-    return Self.json(.ok, JSONText.object([("session", JSONText.quoted(key)), ("about", store.about())]))
+    let text = JSONText.object([
+      ("session", JSONText.quoted(session.name)), ("key", JSONText.quoted(session.key)), ("about", store.about()),
+      ("idleSeconds", "\(Int(lifetime.idleLimit / .seconds(1)))"),
+    ])
+    return try sealed(200, text, "session", request, session.tokenChannel)
   }
 
-  private func answer(_ name: String, _ request: HTTPRequest) async -> HTTPResponse {
-    if request.headers[Self.automaticHeader] == nil { lifetime.use() }
-    if name == "events" {
-      guard let body = events.open() else { return Self.json(.tooManyRequests, Self.error("busy", "Too many pages.")) }
-      return Self.response(.ok, "text/event-stream", body)
+  /// - Throws: Where the request is not sealed by the page.
+  private func answer(
+    _ name: String, _ request: SealedChannel.Request, _ channel: SealedChannel, isAutomatic: Bool
+  ) throws -> HTTPAnswer {
+    let outcome = try channel.open(request, for: "request \(name)") { body in
+      if !isAutomatic { lifetime.use() }
+      return Result { try call(name, body) }
     }
-    do {
-      let body = try await body(of: request)
-      if name == "unlock" { return try await unlock(body) }
-      return Self.json(.ok, try await onQueue { try call(name, PageRequest(String(decoding: body, as: UTF8.self))) })
-    } catch {
-      return Self.response(of: error)
+    switch outcome {
+    case .success(nil): return try follow(request, channel)
+    case .success(let text?): return try sealed(200, text, name, request, channel)
+    case .failure(let error):
+      let (status, text) = Self.failure(error)
+      return try sealed(status, text, name, request, channel)
+    }
+  }
+
+  private func sealed(
+    _ status: Int, _ text: String, _ name: String, _ request: SealedChannel.Request, _ channel: SealedChannel
+  ) throws -> HTTPAnswer {
+    let outcome = status == 200 ? "answer" : "failure"
+    return Self.answer(
+      status, "application/octet-stream",
+      .bytes(try channel.seal(text, for: "\(outcome) \(name)", answering: request)))
+  }
+
+  /// - Returns: nil for the events, which are no text.
+  private func call(_ name: String, _ body: UnsafeRawBufferPointer) throws -> String? {
+    switch name {
+    case "events": return nil
+    case "unlock":
+      // The body is the passphrase and nothing else: it goes to memory that is wiped, past every text.
+      try store.vault.unlock(SecretBytes(copying: body))
+      return "{}"
+    default: return try call(name, PageRequest(String(decoding: body, as: UTF8.self)))
     }
   }
 
@@ -81,53 +110,38 @@ struct PageHandler: HTTPHandler {
     case "undo": return try store.undo(request)
     case "export": return try store.export(request)
     case "doctor": return try store.examination()
+    // Someone is typing.
+    case "use": return "{}"
     case "lock":
-      store.lock()
-      events.send("vault", #"{"unlocked":false}"#)
+      store.vault.lock()
       return "{}"
     default: throw Failure(.usage, "unknown request.")
     }
   }
 
-  /// The body is the passphrase and nothing else: it goes to memory that is wiped, past every text.
-  private func unlock(_ body: Data) async throws -> HTTPResponse {
-    var body = body
-    let secret = body.withUnsafeBytes(SecretBytes.init(copying:))
-    body.resetBytes(in: body.indices)
-    return Self.json(
-      .ok,
-      try await onQueue {
-        try store.unlock(secret)
-        vaultClock.start()
-        events.send("vault", #"{"unlocked":true}"#)
-        return "{}"
-      })
-  }
-
-  /// Away from the threads that serve: a passphrase takes a second, and a check of the store longer.
-  private func onQueue(_ body: @escaping @Sendable () throws -> String) async throws -> String {
-    try await withCheckedThrowingContinuation { continuation in
-      Self.queue.async { continuation.resume(with: Result(catching: body)) }
+  /// The events from now on, each with its length before it, and bound to its place.
+  private func follow(_ request: SealedChannel.Request, _ channel: SealedChannel) throws -> HTTPAnswer {
+    guard let (page, queue) = events.subscribe() else {
+      return try sealed(429, Self.error("busy", "Too many pages."), "events", request, channel)
     }
-  }
-
-  private struct TooLarge: Error {}
-
-  private func body(of request: HTTPRequest) async throws -> Data {
-    // A length that is not known before is no page's.
-    guard let length = request.headers[.contentLength].flatMap(Int.init), length <= Self.bodyLimit else {
-      throw TooLarge()
+    var count = 0
+    let next = { () -> [UInt8]? in
+      guard let event = queue.next(),
+        let bytes = try? channel.seal("\(event.name)\n\(event.json)", for: "event \(count)", answering: request)
+      else { return nil }
+      count += 1
+      return withUnsafeBytes(of: UInt32(bytes.count).bigEndian) { Array($0) } + bytes
     }
-    return try await request.bodyData
+    return Self.answer(200, "application/octet-stream", .pieces(next: next, end: { events.close(page) }))
   }
 
   // MARK: - Answers
 
   /// The same for every reason, to reveal nothing.
-  private static var refused: HTTPResponse { response(.forbidden, nil, Data(), closes: true) }
-
-  private static func json(_ status: HTTPStatusCode, _ text: String) -> HTTPResponse {
-    response(status, "application/json", Data(text.utf8))
+  private static var refused: HTTPAnswer {
+    var answer = answer(403, nil, .bytes([]))
+    answer.closes = true
+    return answer
   }
 
   private static func error(_ status: String, _ message: String, _ others: [(name: String, json: String)] = [])
@@ -136,56 +150,54 @@ struct PageHandler: HTTPHandler {
     JSONText.object([("error", JSONText.quoted(status)), ("message", JSONText.quoted(message))] + others)
   }
 
-  private static func response(of error: any Error) -> HTTPResponse {
+  private static func failure(_ error: any Error) -> (status: Int, text: String) {
     switch error {
-    case is TooLarge:
-      return response(
-        .payloadTooLarge, "application/json", Data(self.error("format", "The value is too large for the page.").utf8),
-        closes: true)
     case let conflict as ChangeConflict:
-      return json(
-        .conflict,
+      return (
+        409,
         self.error(
           "conflict", "It was changed elsewhere in the meantime; nothing was changed.",
-          [("settings", JSONText.array(conflict.settings))]))
+          [("settings", JSONText.array(conflict.settings))])
+      )
     case CofferError.vaultLocked(let collection):
-      return json(
-        .locked,
-        self.error("vaultLocked", "The vault is locked.", [("collection", collection.map(JSONText.quoted) ?? "null")]))
+      return (
+        423,
+        self.error("vaultLocked", "The vault is locked.", [("collection", collection.map(JSONText.quoted) ?? "null")])
+      )
+    case CofferError.storeNotFound(let path):
+      return (
+        422,
+        self.error(
+          "\(ExitStatus.storeNotFound)",
+          "The store at \(path) is gone: its file was removed or moved. Nothing was saved; what you typed is still here."
+        )
+      )
     case let failure as Failure:
-      return json(.unprocessableContent, self.error("\(failure.status)", failure.message))
+      return (422, self.error("\(failure.status)", failure.message))
     case CofferError.invalidValue(let collection, let key, let reason):
-      return json(
-        .unprocessableContent,
+      return (
+        422,
         self.error(
           "format", "\(KeyText.of(key, in: collection)) must be \(reason). Nothing was changed.",
           [
             ("collection", JSONText.quoted(collection)), ("key", JSONText.quoted(key)),
             ("reason", JSONText.quoted(reason)),
           ]
-        ))
+        )
+      )
     case CofferError.undeclaredSetting(let collection, let key, let reason):
-      return json(
-        .unprocessableContent,
+      return (
+        422,
         self.error(
           "format",
           "\(KeyText.of(key, in: collection)) is \(reason) Nothing was changed; `prefs ui --undeclared` permits it.",
-          [("collection", JSONText.quoted(collection)), ("key", JSONText.quoted(key))]))
+          [("collection", JSONText.quoted(collection)), ("key", JSONText.quoted(key))])
+      )
     case let error as CofferError:
-      return json(.unprocessableContent, self.error("\(error.exitStatus)", error.description))
+      return (422, self.error("\(error.exitStatus)", error.description))
     default:
-      return json(.internalServerError, self.error("other", "\(error)"))
+      return (500, self.error("other", "\(error)"))
     }
-  }
-
-  private static func response(
-    _ status: HTTPStatusCode, _ type: String?, _ body: Data, closes: Bool = false
-  ) -> HTTPResponse {
-    HTTPResponse(statusCode: status, headers: headers(type, closes: closes), body: body)
-  }
-
-  private static func response(_ status: HTTPStatusCode, _ type: String, _ body: HTTPBodySequence) -> HTTPResponse {
-    HTTPResponse(statusCode: status, headers: headers(type), body: body)
   }
 
   private static let policy = """
@@ -193,41 +205,13 @@ struct PageHandler: HTTPHandler {
     form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'
     """
 
-  private static func headers(_ type: String?, closes: Bool = false) -> HTTPHeaders {
-    var headers = HTTPHeaders([
-      HTTPHeader("Content-Security-Policy"): policy, HTTPHeader("X-Content-Type-Options"): "nosniff",
-      HTTPHeader("X-Frame-Options"): "DENY", HTTPHeader("Referrer-Policy"): "no-referrer",
-      .cacheControl: "no-store", HTTPHeader("Cross-Origin-Opener-Policy"): "same-origin",
-      HTTPHeader("Cross-Origin-Resource-Policy"): "same-origin",
-    ])
-    if let type { headers[.contentType] = type }
-    if closes { headers[.connection] = "close" }
-    return headers
-  }
-}
+  private static let headers = [
+    ("Content-Security-Policy", policy), ("X-Content-Type-Options", "nosniff"), ("X-Frame-Options", "DENY"),
+    ("Referrer-Policy", "no-referrer"), ("Cache-Control", "no-store"), ("Cross-Origin-Opener-Policy", "same-origin"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+  ]
 
-/// Locks the vault when its time is over.
-final class VaultClock: Sendable {
-  private let store: PageStore
-  private let events: EventStream
-  private let time: Duration
-  private let round = Mutex(0)
-
-  init(_ store: PageStore, _ events: EventStream, time: Duration) {
-    (self.store, self.events, self.time) = (store, events, time)
-  }
-
-  /// Restarts the timer.
-  func start() {
-    let own = round.withLock { round in
-      round += 1
-      return round
-    }
-    Task {
-      try await Task.sleep(for: time)
-      guard round.withLock({ $0 == own }) else { return }
-      store.lock()
-      events.send("vault", #"{"unlocked":false}"#)
-    }
+  private static func answer(_ status: Int, _ type: String?, _ body: HTTPAnswer.Body) -> HTTPAnswer {
+    HTTPAnswer(status: status, headers: headers + (type.map { [("Content-Type", $0)] } ?? []), body: body)
   }
 }

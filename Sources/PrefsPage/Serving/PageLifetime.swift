@@ -16,7 +16,7 @@ final class PageLifetime: Sendable {
     var lastTabGone: ContinuousClock.Instant?
   }
 
-  private let idleLimit: Duration
+  let idleLimit: Duration
   private let now: @Sendable () -> ContinuousClock.Instant
   private let state: Mutex<State>
 

@@ -1,5 +1,4 @@
-import FlyingFox
-import FlyingSocks
+import Dispatch
 import PrefsCommands
 import Synchronization
 
@@ -12,75 +11,118 @@ import Synchronization
 #endif
 
 /// Listens where the page is to be reached, on loopback or at a socket of this user's.
-struct PageServer {
+///
+/// A server for the page alone: what others send costs a connection for a while, and a head of limited size.
+final class PageServer: Sendable {
   enum Place {
     /// 0 for a port that is free.
     case loopback(port: UInt16)
     case socket(path: String)
   }
 
-  private let server: HTTPServer
-  private let place: Place
+  /// The port; 0 for a socket.
+  let port: UInt16
+  private let descriptor: Int32
+  private let socketPath: String?
+  private let connections = OpenConnections()
+  private let queue = DispatchQueue(label: "prefs-ui.listener")
+  // Unsafe: only the thread that runs the page sets it, before it serves, and reads it, when it stops.
+  private nonisolated(unsafe) var source: (any DispatchSourceRead)?
 
+  /// Listens.
+  ///
+  /// - Throws: ``Failure`` where it cannot listen.
   init(_ place: Place) throws {
-    self.place = place
-    let pool = BoundedSocketPool(HTTPServer.defaultPool())
-    // A check of a large store is the longest answer.
-    let timeout = 300.0
     switch place {
     case .loopback(let port):
-      server = HTTPServer(
-        config: .init(
-          address: try .inet(ip4: "127.0.0.1", port: port), timeout: timeout, pool: pool, logger: .disabled))
+      (descriptor, self.port) = try Self.listen(port: port)
+      socketPath = nil
     case .socket(let path):
-      try Self.makeWay(path)
-      server = HTTPServer(config: .init(address: .unix(path: path), timeout: timeout, pool: pool, logger: .disabled))
+      descriptor = try Self.listen(path: path)
+      (port, socketPath) = (0, path)
     }
+    _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
+    FileDescriptor.closeOnExecution(descriptor)
   }
 
-  /// Listens, and serves until ``stop()``.
-  ///
-  /// - Parameter failed: Is told where serving ends by itself.
-  /// - Returns: The port; 0 for a socket.
-  /// - Throws: ``Failure`` where it cannot listen.
-  func start(failed: @escaping @Sendable (any Error) -> Void) async throws -> UInt16 {
-    // A socket belongs to this user alone from the moment it exists. The mask applies to the whole process, so it is set only
-    // until then.
-    let mask: mode_t? = if case .socket = place { umask(0o177) } else { nil }
-    defer { if let mask { umask(mask) } }
-    let outcome = Mutex<(any Error)?>(nil)
-    // Long enough for a busy machine; a server that cannot listen ends the wait at once.
-    let listening = Task { try await server.waitUntilListening(timeout: 60) }
-    Task {
-      do { try await server.run() } catch {
-        outcome.withLock { $0 = error }
-        listening.cancel()
-        failed(error)
+  /// Answers with `handler` from now on.
+  func serve(_ handler: @escaping PageConnection.Handler) {
+    let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
+    source.setEventHandler { [descriptor, connections] in
+      let connection = accept(descriptor, nil, nil)
+      guard connection >= 0 else {
+        // Without a free descriptor one that waits has to go; the next attempt follows at once.
+        if [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(errno) {
+          connections.closeOne()
+          usleep(20_000)
+        }
+        return
+      }
+      connections.take(connection, handler)
+    }
+    source.setCancelHandler { [descriptor] in close(descriptor) }
+    source.resume()
+    self.source = source
+  }
+
+  /// Stops listening, and closes all connections.
+  func stop() {
+    if let socketPath { unlink(socketPath) }
+    source?.cancel()
+    connections.closeAll()
+  }
+
+  // MARK: - Listening
+
+  private static func listen(port: UInt16) throws -> (descriptor: Int32, port: UInt16) {
+    let name = "127.0.0.1:\(port)"
+    let descriptor = try make(AF_INET, name)
+    var isOn: Int32 = 1
+    setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &isOn, socklen_t(MemoryLayout<Int32>.size))
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = INADDR_LOOPBACK.bigEndian
+    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let code = withUnsafeMutablePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+        guard bind(descriptor, address, size) == 0, startListening(descriptor) == 0,
+          getsockname(descriptor, address, &size) == 0
+        else { return errno }
+        return 0
       }
     }
-    do { try await listening.value } catch {
-      throw Failure(
-        .inputOutput, "cannot listen at \(name): \(outcome.withLock { $0 } ?? error). Name another one.")
+    guard code == 0 else { throw failure(name, descriptor, code) }
+    return (descriptor, UInt16(bigEndian: address.sin_port))
+  }
+
+  private static func listen(path: String) throws -> Int32 {
+    try makeWay(path)
+    let descriptor = try make(AF_UNIX, path)
+    // A socket belongs to this user alone from the moment it exists. Nothing else runs yet that the mask would be for.
+    let mask = umask(0o177)
+    defer { umask(mask) }
+    let code = withAddress(path) { address, size in
+      bind(descriptor, address, size) == 0 && startListening(descriptor) == 0 ? 0 : errno
     }
-    if case .ip4(_, let port)? = await server.listeningAddress { return port }
-    return 0
+    guard code == 0 else { throw failure(path, descriptor, code) }
+    return descriptor
   }
 
-  private var name: String {
-    switch place {
-    case .loopback(let port): "127.0.0.1:\(port)"
-    case .socket(let path): path
-    }
+  private static func make(_ domain: Int32, _ name: String) throws -> Int32 {
+    #if canImport(Glibc)
+      let descriptor = socket(domain, Int32(SOCK_STREAM.rawValue), 0)
+    #else
+      let descriptor = socket(domain, SOCK_STREAM, 0)
+    #endif
+    guard descriptor >= 0 else { throw failure(name, nil, errno) }
+    return descriptor
   }
 
-  func serve(_ handler: PageHandler) async { await server.appendRoute("*", to: handler) }
-
-  func stop() async {
-    if case .socket(let path) = place { unlink(path) }
-    await server.stop()
+  private static func failure(_ name: String, _ descriptor: Int32?, _ code: Int32) -> Failure {
+    if let descriptor { close(descriptor) }
+    return Failure(.inputOutput, "cannot listen at \(name): \(Failure.systemMessage(code)). Name another one.")
   }
-
-  // MARK: - Sockets
 
   /// Removes a socket without a listener.
   ///
@@ -94,11 +136,111 @@ struct PageServer {
     guard status.st_mode & S_IFMT == S_IFSOCK, status.st_uid == geteuid() else {
       throw Failure(.conflict, "\(path) exists already and is not a socket of yours.")
     }
-    let probe = try Socket(domain: Int32(AF_UNIX))
-    defer { try? probe.close() }
-    if (try? probe.connect(to: .unix(path: path))) != nil {
+    let probe = try make(AF_UNIX, path)
+    defer { close(probe) }
+    guard withAddress(path, { connect(probe, $0, $1) }) != 0 else {
       throw Failure(.conflict, "another program already listens at \(path).")
     }
     unlink(path)
+  }
+
+  private static func withAddress(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32 {
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    // The rest stays zero, which ends the path.
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+    return withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(MemoryLayout<sockaddr_un>.size)) }
+    }
+  }
+}
+
+// At file level, where no method hides it.
+private func startListening(_ descriptor: Int32) -> Int32 { listen(descriptor, 128) }
+
+/// The connections of a server: few enough to leave descriptors for the store.
+///
+/// Where there are too many, one that waits for a request is closed: first those that have never made a request of the page,
+/// the oldest of them first.
+private final class OpenConnections: Sendable {
+  private struct Entry {
+    let number: Int
+    let descriptor: Int32
+    /// Whether it has made a request of the page.
+    var isKnown = false
+    var isBusy = false
+    var isEnding = false
+  }
+
+  private struct State {
+    var next = 0
+    var entries: [Entry] = []
+    var isOver = false
+  }
+
+  private let state = Mutex(State())
+  /// More connections than these close others.
+  private let limit: Int
+
+  init() {
+    var limits = rlimit()
+    #if canImport(Glibc)
+      let known = getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limits) == 0
+    #else
+      let known = getrlimit(RLIMIT_NOFILE, &limits) == 0
+    #endif
+    limit = known ? min(128, max(8, Int(clamping: limits.rlim_cur) / 4)) : 64
+  }
+
+  /// Serves a new connection, in the place of another one where there are too many.
+  func take(_ descriptor: Int32, _ handler: @escaping PageConnection.Handler) {
+    FileDescriptor.closeOnExecution(descriptor)
+    // A page that reads nothing must not keep a thread for ever.
+    var time = timeval(tv_sec: 30, tv_usec: 0)
+    setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
+    let number = state.withLock { state -> Int? in
+      if state.entries.count >= limit { Self.closeOne(&state) }
+      // Those that end take a moment; no one may make them pile up.
+      guard !state.isOver, state.entries.count < limit + 16 else { return nil }
+      state.next += 1
+      state.entries.append(Entry(number: state.next, descriptor: descriptor))
+      return state.next
+    }
+    guard let number else {
+      close(descriptor)
+      return
+    }
+    // A serial queue has a thread whenever it needs one.
+    DispatchQueue(label: "prefs-ui.connection").async {
+      var connection = PageConnection(descriptor) { self.change(number, isBusy: $0) }
+      connection.serve(handler)
+      self.state.withLock { $0.entries.removeAll { $0.number == number } }
+      close(descriptor)
+    }
+  }
+
+  private func change(_ number: Int, isBusy: Bool) {
+    state.withLock { state in
+      guard let index = state.entries.firstIndex(where: { $0.number == number }) else { return }
+      state.entries[index].isBusy = isBusy
+      if isBusy { state.entries[index].isKnown = true }
+    }
+  }
+
+  /// Closes one that waits.
+  func closeOne() { state.withLock { Self.closeOne(&$0) } }
+
+  private static func closeOne(_ state: inout State) {
+    let waiting = state.entries.indices.filter { !state.entries[$0].isBusy && !state.entries[$0].isEnding }
+    guard let index = waiting.first(where: { !state.entries[$0].isKnown }) ?? waiting.first else { return }
+    state.entries[index].isEnding = true
+    shutdown(state.entries[index].descriptor, Int32(SHUT_RDWR))
+  }
+
+  func closeAll() {
+    state.withLock { state in
+      state.isOver = true
+      for entry in state.entries { shutdown(entry.descriptor, Int32(SHUT_RDWR)) }
+    }
   }
 }

@@ -33,8 +33,8 @@ struct RequestGate: Sendable {
     case call(String)
   }
 
-  /// JSON, and the passphrase of the vault.
-  private static let types: Set<String> = ["application/json", "application/octet-stream"]
+  /// What is sealed.
+  private static let type = "application/octet-stream"
 
   let place: Place
   /// The random folder that the page lies in: anyone who only finds the port gets nothing at all.
@@ -48,9 +48,9 @@ struct RequestGate: Sendable {
       guard isOwnOrigin(head.origin, head.host, required: false), mayFetchFile(head, path) else { return nil }
       return .file(path)
     case "POST":
-      // No form can send these types, and no other page may ask for them without our consent, which we do not give.
+      // No form can send this type, and no other page may ask for them without our consent, which we do not give.
       guard isOwnOrigin(head.origin, head.host, required: true), head.fetchSite.map({ $0 == "same-origin" }) ?? true,
-        head.contentType.map(Self.types.contains) ?? false, path.hasPrefix("api/")
+        head.contentType == Self.type, path.hasPrefix("api/")
       else { return nil }
       let call = String(path.dropFirst("api/".count))
       if call == "session" { return .session }

@@ -19,11 +19,15 @@ final class PageStore: Sendable {
   private let index: Mutex<SettingsIndex>
   let undoing = Mutex(UndoStack())
   let session: CommandSession
+  let vault: PageVault
 
   /// - Throws: What reading the store throws.
-  init(_ database: Database, session: CommandSession, scope: CollectionScope, isReadOnly: Bool) throws {
+  init(
+    _ database: Database, session: CommandSession, scope: CollectionScope, isReadOnly: Bool, vault: PageVault
+  ) throws {
     self.database = database
     self.session = session
+    self.vault = vault
     self.scope = scope
     self.isReadOnly = isReadOnly || database.options.isReadOnly
     connection = try database.makeConnection()
@@ -45,7 +49,7 @@ final class PageStore: Sendable {
       onTrouble: { [options = session.options] error in
         if let error { options.note("changes cannot be read at present: \(error)") }
         // The pages read again, and show the same.
-        handler(JSONText.object([("snapshot", "null"), ("keys", "null"), ("author", "null")]))
+        handler(CommitText.everything)
       })
   }
 
@@ -53,10 +57,14 @@ final class PageStore: Sendable {
   private static let namedKeys = 500
 
   private func text(of commit: Commit) -> String {
-    let keys = commit.changedCollections.filter(scope.contains).flatMap { collection in
-      commit.changedKeys(inCollection: collection).map { JSONText.array([collection, $0].map(JSONText.quoted)) }
+    let reader = json.reader
+    let keys = commit.changedCollections.flatMap { collection in
+      let keys = commit.changedKeys(inCollection: collection)
+      return reader.showing(collection).filter(scope.contains).flatMap { shown in
+        keys.map { JSONText.array([shown, $0].map(JSONText.quoted)) }
+      }
     }
-    let isListed = !keys.isEmpty && keys.count <= Self.namedKeys && commit.scope != .everything
+    let isListed = !keys.isEmpty && keys.count <= Self.namedKeys && commit.scope == .keys && commit.actions.isEmpty
     return JSONText.object([
       ("snapshot", "\(commit.snapshot)"), ("keys", isListed ? JSONText.array(keys) : "null"),
       ("author", commit.author.map(ChangeText.json) ?? "null"),
@@ -95,7 +103,7 @@ final class PageStore: Sendable {
             ])
           })
       ),
-      ("unlocked", database.vault.isUnlocked ? "true" : "false"),
+      ("unlocked", vault.isUnlocked ? "true" : "false"),
     ])
   }
 
@@ -117,8 +125,11 @@ final class PageStore: Sendable {
   /// A secret or a sealed value in plaintext.
   func reveal(_ request: PageRequest) throws -> String {
     let (collection, key) = try name(in: request)
-    let value = try unlocking { try connection.read { try $0.value(forKey: key, inCollection: collection) } }
-    guard let value else { throw Failure(.notFound, "the setting no longer exists.") }
+    let reader = json.reader
+    let found = try unlocking {
+      try connection.read { try reader.effectiveSettings(in: collection, $0).item(key, $0) }
+    }
+    guard let value = found?.value else { throw Failure(.notFound, "the setting no longer exists.") }
     let revealed = ValueText.revealed(value)
     return JSONText.object([
       ("kind", JSONText.quoted(value.kind.name)), ("text", JSONText.quoted(try EditedText.text(of: revealed))),
@@ -142,7 +153,7 @@ final class PageStore: Sendable {
   func about() -> String {
     JSONText.object([
       ("store", JSONText.quoted(database.path)), ("readOnly", isReadOnly ? "true" : "false"),
-      ("version", JSONText.quoted(PrefsTool.version)),
+      ("version", JSONText.quoted(PrefsTool.version)), ("vaultKeyFile", vault.hasKeyFile ? "true" : "false"),
     ])
   }
 
@@ -179,30 +190,15 @@ final class PageStore: Sendable {
 
   // MARK: - The vault
 
-  /// Runs `body`, with the vault unlocked if `prefs unlock` keeps its key: while it is locked, it goes unnoticed if someone has said
-  /// of a sealed collection that it is not one.
+  /// Runs `body`, with the vault unlocked if `prefs unlock` keeps its key.
   func unlocking<R>(_ body: () throws -> R) throws -> R {
-    try unlockWithKeptKey()
+    try vault.unlockWithKeptKey()
     return try body()
   }
+}
 
-  private func unlockWithKeptKey() throws {
-    guard database.vault.wasFound, !database.vault.isUnlocked else { return }
-    let state = UnlockState(storeID: try Database.storeID(at: session.path), options: session.options)
-    guard let key = state.key() else { return }
-    // The vault may have a new key since.
-    do { try database.vault.unlock(vaultKey: key) } catch CofferError.wrongKey {}
-  }
-
-  /// Unlocks the vault with its passphrase or a recovery key, in this process alone.
-  func unlock(_ secret: SecretBytes) throws {
-    guard try database.vault.exists() else { throw Failure(.notFound, "the store has no vault.") }
-    do {
-      try database.vault.unlock(.passphrase(secret))
-    } catch CofferError.wrongKey {
-      throw Failure(.wrongKey, "That is not the passphrase of the vault.")
-    }
-  }
-
-  func lock() { database.vault.lock() }
+/// Commits as the pages get them.
+enum CommitText {
+  /// Anything may have changed.
+  static let everything = JSONText.object([("snapshot", "null"), ("keys", "null"), ("author", "null")])
 }

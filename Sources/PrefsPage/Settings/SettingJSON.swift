@@ -50,14 +50,18 @@ struct SettingJSON {
     let info = try transaction.info(forKey: key, inCollection: collection)
     let declaration = reader.declared.setting(key, in: collection)?.declaration
     let effective = try reader.effectiveSettings(in: collection, transaction)
+    let parent = effective.shown.dropFirst().first
     let search = try effective.info(key, by: declaration, transaction)
     let found = search.found
-    let origin = found?.origin(in: effective.shown.dropFirst().first, \.collection) ?? "default"
+    let origin = found?.origin(in: parent, \.collection) ?? "default"
     var value: Value?
+    /// What is known of the value that shows: in an environment that may be its parent's.
+    var shownInfo = info
     var kind = declaration?.type.description ?? "any"
     var isLong = false
     switch found {
     case .stored(let shown)?:
+      shownInfo = shown
       isLong = shown.byteCount > limit
       let isSealed = shown.kind == .sealed || reader.isSealed(shown.collection)
       kind = isSealed ? Value.Kind.sealed.name : shown.kind.name
@@ -68,7 +72,7 @@ struct SettingJSON {
     }
     let isHidden = declaration?.type == .secret || value?.kind == .secret || kind == Value.Kind.secret.name
     var members = ItemJSON.members(
-      key, collection, info, kind: kind, value: shown(value, info, isHidden: isHidden, kind), origin: origin)
+      key, collection, info, kind: kind, value: shown(value, shownInfo, isHidden: isHidden, kind), origin: origin)
     let own = EffectiveSettings.place(collection)
     let problems =
       try findings(key, collection, info, transaction).map(\.text)
@@ -81,6 +85,8 @@ struct SettingJSON {
       ("long", isLong ? "true" : "false"),
       ("summary", JSONText.quoted(declaration?.summary ?? "")),
       ("problem", problems.isEmpty ? "null" : JSONText.quoted(problems.joined(separator: " "))),
+      ("shownSize", shownInfo.map { "\($0.byteCount)" } ?? "null"),
+      ("parent", parent.map(JSONText.quoted) ?? "null"),
       ("locked", effective.locked(key).map { JSONText.quoted($0.place.description) } ?? "null"),
     ]
     return (members, isHidden ? nil : value)

@@ -4,6 +4,8 @@ import PrefsCommands
 /// Makes entries of the list from a store: what is stored, what is declared, and what an administrator gives.
 struct SettingReader: Sendable {
   let declared: DeclaredKeys
+  /// The environments of the store.
+  let environments: [CollectionEnvironment]
   private var effective: [ByteString: EffectiveSettings] = [:]
   private var sealed: Set<ByteString>
 
@@ -12,6 +14,7 @@ struct SettingReader: Sendable {
 
   init(_ transaction: borrowing ReadTransaction) throws {
     declared = try DeclaredKeys(transaction)
+    environments = try transaction.environments()
     sealed = Set(try transaction.sealedCollections().map { ByteString($0) })
   }
 
@@ -25,6 +28,11 @@ struct SettingReader: Sendable {
       sealed.remove(ByteString(collection))
     }
     _ = try known(collection, transaction)
+  }
+
+  /// The collections that show values of one: itself and its environments.
+  func showing(_ collection: String) -> [String] {
+    [collection] + environments.filter { $0.parent.utf8.elementsEqual(collection.utf8) }.map(\.collection)
   }
 
   private mutating func known(
@@ -44,60 +52,82 @@ struct SettingReader: Sendable {
 
   // MARK: - Entries
 
+  /// What a collection has of a key, or, in an environment, else its parent.
+  private struct Stored {
+    let info: ItemInfo
+    /// nil where it is sealed.
+    let value: Value?
+  }
+
   /// All entries of a collection, in no order.
   mutating func settings(
     of collection: String, _ transaction: borrowing ReadTransaction
   ) throws -> [IndexedSetting] {
     let known = try known(collection, transaction)
-    let infos = try transaction.itemInfos(inCollection: collection)
-    var values: [ByteString: Value] = [:]
-    if !isSealed(collection) {
-      try transaction.enumerateKeysAndObjects(inCollection: collection, as: Value.self) { key, value, _ in
-        values[ByteString(key)] = value
+    var stored: [ByteString: Stored] = [:]
+    for name in known.shown {
+      var values: [ByteString: Value] = [:]
+      if !isSealed(name) {
+        try transaction.enumerateKeysAndObjects(inCollection: name, as: Value.self) { key, value, _ in
+          values[ByteString(key)] = value
+        }
+      }
+      for info in try transaction.itemInfos(inCollection: name) where stored[ByteString(info.key)] == nil {
+        stored[ByteString(info.key)] = Stored(info: info, value: values[ByteString(info.key)])
       }
     }
-    let hasDeclarations = !declared.settings(in: collection).isEmpty
-    var seen = Set(infos.map { ByteString($0.key) })
-    var settings = infos.map { info in
-      entry(info.key, collection, info, values[ByteString(info.key)], hasDeclarations: hasDeclarations)
-    }
     let others = declared.settings(in: collection).map(\.declaration.name) + known.managedKeys
-    for key in others where seen.insert(ByteString(key)).inserted {
-      settings.append(entry(key, collection, nil, nil, hasDeclarations: hasDeclarations))
+    return try Set(stored.keys).union(others.map { ByteString($0) }).map { key in
+      try entry(key.string, collection, stored[key], known)
     }
-    return settings
   }
 
   /// The entry of a key; nil where there is nothing to show.
   func setting(
     _ key: String, _ collection: String, _ transaction: borrowing ReadTransaction
   ) throws -> IndexedSetting? {
-    let info = try transaction.info(forKey: key, inCollection: collection)
     let known = try effectiveSettings(in: collection, transaction)
+    var stored: Stored?
+    for name in known.shown where stored == nil {
+      guard let info = try transaction.info(forKey: key, inCollection: name) else { continue }
+      let value = isSealed(name) ? nil : try transaction.value(forKey: key, inCollection: name)
+      stored = Stored(info: info, value: value)
+    }
     let isGiven = known.locked(key) != nil || known.managedDefault(key) != nil
-    guard info != nil || isGiven || declared.setting(key, in: collection) != nil else { return nil }
-    let value =
-      isSealed(collection) || info == nil ? nil : try transaction.value(forKey: key, inCollection: collection)
-    let hasDeclarations = !declared.settings(in: collection).isEmpty
-    return entry(key, collection, info, value, hasDeclarations: hasDeclarations)
+    guard stored != nil || isGiven || declared.setting(key, in: collection) != nil else { return nil }
+    return try entry(key, collection, stored, known)
   }
 
   private func entry(
-    _ key: String, _ collection: String, _ info: ItemInfo?, _ value: Value?, hasDeclarations: Bool
-  ) -> IndexedSetting {
+    _ key: String, _ collection: String, _ stored: Stored?, _ known: EffectiveSettings
+  ) throws -> IndexedSetting {
     let declaration = declared.setting(key, in: collection)?.declaration
-    let shown = value ?? (info == nil ? declaration?.defaultValue : nil)
+    let isOwn = stored.map { $0.info.collection.utf8.elementsEqual(collection.utf8) } ?? false
+    // A search finds bad values, too.
+    let found = try known.find(key) { name in
+      stored.flatMap { $0.info.collection.utf8.elementsEqual(name.utf8) ? $0 : nil }
+    } declared: {
+      declaration?.defaultValue
+    } isGood: { _, _ in
+      true
+    }
+    var shown: Value?
+    switch found {
+    case .stored(let stored)?: shown = stored.value
+    case .locked(let value, _)?, .managed(let value, _)?, .declared(let value)?: shown = value
+    case nil: break
+    }
     let isSecret = declaration?.type == .secret || isSealed(collection)
     var text = KeyText.of(key, in: collection) + "\n" + (declaration?.summary ?? "") + "\n"
     if let shown, !isSecret, shown.kind.isSearched { text += ValueText.text(shown).prefix(Self.searchedByteCount) }
-    let problem =
-      info != nil && hasDeclarations
-      ? !SettingFinding.all(of: key, in: collection, declared, isSealed: true, suggestsNames: false) { value }.isEmpty
-      : false
+    let value = isOwn ? stored?.value : nil
+    let hasProblem =
+      isOwn && !declared.settings(in: collection).isEmpty
+      && !SettingFinding.all(of: key, in: collection, declared, isSealed: true, suggestsNames: false) { value }.isEmpty
     return IndexedSetting(
-      collection: collection, key: key, info: info,
-      isChanged: info != nil && (value == nil || value != declaration?.defaultValue),
-      hasProblem: problem, searchText: Array(text.lowercased().utf8))
+      collection: collection, key: key, info: isOwn ? stored?.info : nil,
+      isChanged: isOwn && (value == nil || value != declaration?.defaultValue),
+      hasProblem: hasProblem, searchText: Array(text.lowercased().utf8))
   }
 }
 

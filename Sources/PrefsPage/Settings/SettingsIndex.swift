@@ -38,7 +38,9 @@ struct SettingsIndex: Sendable {
   }
 
   private func names(_ transaction: borrowing ReadTransaction) throws -> [String] {
-    let names = try transaction.allCollections() + reader.declared.settings.map(\.declaration.collection) + scope.named
+    let names =
+      try transaction.allCollections() + reader.declared.settings.map(\.declaration.collection)
+      + reader.environments.map(\.collection) + scope.named
     return Set(names.map { ByteString($0) }).sorted().map(\.string).filter(scope.contains)
   }
 
@@ -52,12 +54,13 @@ struct SettingsIndex: Sendable {
     guard commit.snapshot > snapshot else { return }
     let collections = commit.changedCollections
     let isWhole = collections.isEmpty || commit.scope != .keys
-    // Nothing changed but declarations, or too much to be listed.
-    if isWhole { return try rebuild(transaction) }
-    for collection in collections where scope.contains(collection) {
-      try reader.follow(collection, transaction)
-      for key in commit.changedKeys(inCollection: collection) {
-        place(try reader.setting(key, collection, transaction), (collection, key))
+    // Nothing changed but declarations or environments, or too much to be listed.
+    if isWhole || !commit.actions.isEmpty { return try rebuild(transaction) }
+    for collection in collections {
+      let keys = commit.changedKeys(inCollection: collection)
+      for shown in reader.showing(collection) where scope.contains(shown) {
+        try reader.follow(shown, transaction)
+        for key in keys { place(try reader.setting(key, shown, transaction), (shown, key)) }
       }
     }
     try finish(transaction)

@@ -32,8 +32,9 @@ struct RawConnection: Sendable {
     guard code == 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
   }
 
-  func write(_ text: String) throws {
-    let bytes = Array(text.utf8)
+  func write(_ text: String) throws { try write(Array(text.utf8)) }
+
+  func write(_ bytes: [UInt8]) throws {
     #if canImport(Darwin)
       let flags: Int32 = 0
     #else
@@ -44,31 +45,17 @@ struct RawConnection: Sendable {
   }
 
   /// The input, until the other end closes or is silent for two minutes.
-  func readToEnd() -> String {
+  func readToEnd() -> [UInt8] {
     var bytes: [UInt8] = []
     while true {
       let part = readSome()
-      if part.isEmpty { return String(decoding: bytes, as: UTF8.self) }
+      if part.isEmpty { return bytes }
       bytes += part
     }
   }
 
-  /// The input, until it contains `text`.
-  func read(until text: String) async throws -> String {
-    try await offPool { waitFor(text) }
-  }
-
-  private func waitFor(_ text: String) -> String {
-    var all = ""
-    while !all.contains(text) {
-      let part = readSome()
-      if part.isEmpty { break }
-      all += String(decoding: part, as: UTF8.self)
-    }
-    return all
-  }
-
-  private func readSome() -> [UInt8] {
+  /// What there is to read, at least one byte; none at the end.
+  func readSome() -> [UInt8] {
     var buffer = [UInt8](repeating: 0, count: 64 << 10)
     let count = recv(descriptor, &buffer, buffer.count, 0)
     return count > 0 ? Array(buffer[..<count]) : []
@@ -81,11 +68,11 @@ struct RawConnection: Sendable {
 struct RawAnswer: Sendable {
   let status: Int
   let headers: [String: String]
-  let body: String
+  private(set) var bodyBytes: [UInt8]
 
-  init(_ text: String) {
-    let parts = text.split(separator: "\r\n\r\n", maxSplits: 1, omittingEmptySubsequences: false)
-    let lines = parts[0].components(separatedBy: "\r\n")
+  init(_ bytes: [UInt8]) {
+    let end = (bytes.firstRange(of: Array("\r\n\r\n".utf8)) ?? bytes.endIndex..<bytes.endIndex)
+    let lines = String(decoding: bytes[..<end.lowerBound], as: UTF8.self).components(separatedBy: "\r\n")
     status = lines[0].split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
     headers = Dictionary(
       lines.dropFirst().compactMap { line in
@@ -93,11 +80,21 @@ struct RawAnswer: Sendable {
           (line[..<$0].lowercased(), line[line.index(after: $0)...].trimmingCharacters(in: .whitespaces))
         }
       }, uniquingKeysWith: { first, _ in first })
-    body = parts.count > 1 ? String(parts[1]) : ""
+    bodyBytes = Array(bytes[end.upperBound...])
   }
+
+  /// The same with what its body was sealed from.
+  func opened(_ open: ([UInt8]) throws -> String) rethrows -> RawAnswer {
+    guard !bodyBytes.isEmpty else { return self }
+    var answer = self
+    answer.bodyBytes = Array(try open(bodyBytes).utf8)
+    return answer
+  }
+
+  var body: String { String(decoding: bodyBytes, as: UTF8.self) }
 
   /// The body as JSON.
   var object: [String: Any] {
-    (try? JSONSerialization.jsonObject(with: Data(body.utf8)) as? [String: Any]) ?? [:]
+    (try? JSONSerialization.jsonObject(with: Data(bodyBytes)) as? [String: Any]) ?? [:]
   }
 }

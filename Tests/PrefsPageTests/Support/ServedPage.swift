@@ -1,4 +1,5 @@
 import Coffer
+import CofferCrypto
 import Foundation
 import Synchronization
 import Testing
@@ -23,6 +24,44 @@ final class TestClock: Sendable {
   func advance(by duration: Duration) { time.withLock { $0 += duration } }
 }
 
+/// What a page has of its session: what it seals and opens.
+struct PageSession: Sendable {
+  /// nil before there is one.
+  var name: String?
+  let key: SecretBytes
+
+  /// What a page has that was given a token.
+  init(token: String) throws {
+    key = try HKDF.deriveKey(
+      from: SecretBytes(copying: token), salt: [], info: Array("prefs-ui token".utf8), count: XAES256GCM.keyByteCount)
+  }
+
+  init(name: String, key: SecretBytes) { (self.name, self.key) = (name, key) }
+
+  /// - Parameter answer: That to the request that trades a token.
+  init(_ answer: RawAnswer) throws {
+    let text = try #require(answer.object["key"] as? String)
+    let base64 = text.replacing("-", with: "+").replacing("_", with: "/") + "="
+    let bytes = try #require(Data(base64Encoded: base64))
+    (name, key) = (answer.object["session"] as? String, bytes.withUnsafeBytes { SecretBytes(copying: $0) })
+  }
+
+  func seal(_ text: String, for purpose: String) throws -> [UInt8] {
+    var sealed: [UInt8] = []
+    try Array(text.utf8).withUnsafeBytes {
+      try XAES256GCM(key: key).seal($0, additionalData: Array(purpose.utf8), appendingTo: &sealed)
+    }
+    return sealed
+  }
+
+  func open(_ sealed: some Collection<UInt8>, for purpose: String, answering request: [UInt8]) throws -> String {
+    let purpose = Array(purpose.utf8) + request.prefix(XAES256GCM.nonceByteCount)
+    return try XAES256GCM(key: key).withOpened(Array(sealed)[...], additionalData: purpose) {
+      String(decoding: $0, as: UTF8.self)
+    }
+  }
+}
+
 /// A page of a store in memory that is really served, in this process.
 final class ServedPage: Sendable {
   static let folder = "aFolder"
@@ -44,72 +83,82 @@ final class ServedPage: Sendable {
   ) async throws {
     database = try .inMemory()
     try database.makeConnection().readWrite(prepare)
-    store = try PageStore(
-      database, session: CommandSession(SessionOptions(store: database.path)),
-      scope: CollectionScope(named: collections), isReadOnly: readOnly)
     let clock = clock
     credentials = Credentials { clock.now }
     lifetime = PageLifetime(idleLimit: .seconds(900)) { clock.now }
-    events = EventStream(lifetime)
+    let events = EventStream(lifetime)
+    self.events = events
+    let session = try CommandSession(SessionOptions(store: database.path))
+    let vault = PageVault(database, session, keyFile: nil, time: .seconds(900)) { _ in }
+    store = try PageStore(
+      database, session: session, scope: CollectionScope(named: collections), isReadOnly: readOnly, vault: vault)
     server = try PageServer(.loopback(port: 0))
-    port = try await server.start { _ in }
-    await server.serve(
-      PageHandler(
-        gate: RequestGate(place: .loopback(port: port), folder: Self.folder), credentials: credentials, store: store,
-        events: events, lifetime: lifetime, vaultClock: VaultClock(store, events, time: .seconds(900)), didOpen: {}))
-    let events = events
+    port = server.port
+    let handler = PageHandler(
+      gate: RequestGate(place: .loopback(port: port), folder: Self.folder), credentials: credentials, store: store,
+      events: events, lifetime: lifetime, didOpen: {})
+    server.serve { handler.answer($0, $1) }
     registration = try store.follow { events.send("commit", $0) }
   }
 
   func close() async throws {
     registration.cancel()
-    events.close()
-    await server.stop()
+    events.end("ended")
+    server.stop()
     try await database.close()
   }
 
   /// A session, as the page gets it.
-  func session() throws -> String {
-    try #require(try credentials.session(for: try credentials.makeToken()))
+  func session() async throws -> PageSession {
+    try PageSession(try await trade(try credentials.makeToken()))
+  }
+
+  /// What the page does with the token of its address.
+  func trade(_ token: String) async throws -> RawAnswer {
+    try await call("session", session: PageSession(token: token))
   }
 
   // MARK: - Requests
 
   /// What the page sends with each call.
-  func headers(session: String? = nil) -> [String: String] {
+  func headers(session: PageSession? = nil) -> [String: String] {
     var headers = [
       "Host": "127.0.0.1:\(port)", "Origin": "http://127.0.0.1:\(port)", "Sec-Fetch-Site": "same-origin",
-      "Content-Type": "application/json",
+      "Content-Type": "application/octet-stream",
     ]
-    headers["X-Coffer-Session"] = session
+    headers["X-Coffer-Session"] = session?.name
     return headers
   }
 
   /// A call as the page makes it; `changing` headers, of which nil leaves one out.
   func call(
-    _ name: String, _ body: String = "{}", session: String? = nil, changing: [String: String?] = [:]
+    _ name: String, _ body: String = "{}", session: PageSession, changing: [String: String?] = [:]
   ) async throws -> RawAnswer {
     var headers = headers(session: session)
     for (name, value) in changing { headers[name] = value }
-    return try await send("POST", "/\(Self.folder)/api/\(name)", headers, body)
+    let sealed = try session.seal(body, for: "request \(name)")
+    let answer = try await send("POST", "/\(Self.folder)/api/\(name)", headers, sealed)
+    return try answer.opened {
+      try session.open($0, for: "\(answer.status == 200 ? "answer" : "failure") \(name)", answering: sealed)
+    }
   }
 
   /// Sends a request byte by byte as it is written here.
-  func send(_ method: String, _ path: String, _ headers: [String: String], _ body: String = "") async throws
+  func send(_ method: String, _ path: String, _ headers: [String: String], _ body: [UInt8] = []) async throws
     -> RawAnswer
   {
     var text = "\(method) \(path) HTTP/1.1\r\nConnection: close\r\n"
     for (name, value) in headers { text += "\(name): \(value)\r\n" }
-    if method == "POST" { text += "Content-Length: \(body.utf8.count)\r\n" }
-    return try await send(text + "\r\n" + body)
+    if method == "POST" { text += "Content-Length: \(body.count)\r\n" }
+    return try await send(Array((text + "\r\n").utf8) + body)
   }
 
-  func send(_ text: String) async throws -> RawAnswer {
+  func send(_ bytes: [UInt8]) async throws -> RawAnswer {
     let port = port
     return try await offPool {
       let connection = try RawConnection(port: port)
       defer { connection.close() }
-      try connection.write(text)
+      try connection.write(bytes)
       return RawAnswer(connection.readToEnd())
     }
   }

@@ -1,0 +1,45 @@
+import CofferCrypto
+
+/// What a page and its program say to each other, sealed with a key that only they have.
+///
+/// A port is not a program: when this one has ended, anyone on the host may listen there. A program without the key can read
+/// nothing that a page sends, and say nothing that a page believes. The cipher is XAES-256-GCM, which `channel.js` has as well.
+struct SealedChannel: Sendable {
+  private let key: SecretBytes
+
+  init(key: SecretBytes) { self.key = key }
+
+  /// The channel for the trade of a token.
+  init(token: String) throws {
+    key = try HKDF.deriveKey(
+      from: SecretBytes(copying: token), salt: [], info: Array("prefs-ui token".utf8), count: XAES256GCM.keyByteCount)
+  }
+
+  /// A request as it came.
+  struct Request {
+    fileprivate let bytes: [UInt8]
+
+    init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+    /// What answers to it are bound to, so that no answer passes for that to another request.
+    fileprivate var nonce: ArraySlice<UInt8> { bytes.prefix(XAES256GCM.nonceByteCount) }
+  }
+
+  /// Opens a request, and lends its contents to `body`; they are wiped afterwards.
+  ///
+  /// - Throws: `CryptoError.authenticationFailed` where it is not the page's, or for another purpose.
+  func open<R>(_ request: Request, for purpose: String, _ body: (UnsafeRawBufferPointer) throws -> R) throws -> R {
+    try XAES256GCM(key: key).withOpened(request.bytes[...], additionalData: Array(purpose.utf8), body)
+  }
+
+  /// Seals an answer to a request.
+  func seal(_ text: String, for purpose: String, answering request: Request) throws -> [UInt8] {
+    var sealed: [UInt8] = []
+    var text = text
+    let purpose = Array(purpose.utf8) + request.nonce
+    try text.withUTF8 {
+      try XAES256GCM(key: key).seal(UnsafeRawBufferPointer($0), additionalData: purpose, appendingTo: &sealed)
+    }
+    return sealed
+  }
+}
