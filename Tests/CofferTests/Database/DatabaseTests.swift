@@ -126,7 +126,7 @@ import Testing
     try set(1)
     let elsewhere = store.path + ".moved"
     try #require(rename(store.path, elsewhere) == 0)
-    try expectRefusal({ $0 == .storeNotFound(path: store.path) }) { try set(2) }
+    #expect(throws: CofferError.storeNotFound(path: store.path)) { try set(2) }
     #expect(try value() == 1)
     try #require(rename(elsewhere, store.path) == 0)
     try set(3)
@@ -134,7 +134,7 @@ import Testing
     // The folder, too.
     let folder = store.folder + ".moved"
     try #require(rename(store.folder, folder) == 0)
-    try expectRefusal({ $0 == .storeNotFound(path: store.path) }) { try set(4) }
+    #expect(throws: CofferError.storeNotFound(path: store.path)) { try set(4) }
     try #require(rename(folder, store.folder) == 0)
     try set(5)
     #expect(try value() == 5)
