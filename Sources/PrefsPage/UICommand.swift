@@ -24,8 +24,11 @@ struct UICommand: ParsableCommand {
         prefs ui --listen unix:/run/user/1000/settings.sock
       """)
 
-  @Flag(help: "Change nothing.")
+  @Flag(help: "Change nothing, and reveal no secret.")
   var readOnly = false
+
+  @Flag(help: "With read-only: reveal secrets when asked.")
+  var reveal = false
 
   @Option(help: ArgumentHelp("Listen on this port of 127.0.0.1; a free one by default.", valueName: "n"))
   var port: UInt16?
@@ -51,6 +54,7 @@ struct UICommand: ParsableCommand {
   private static let socketPrefix = "unix:"
 
   mutating func validate() throws {
+    if reveal, !readOnly { throw ValidationError("--reveal goes with --read-only.") }
     if let listen {
       guard listen.hasPrefix(Self.socketPrefix), listen != Self.socketPrefix else {
         throw ValidationError("--listen takes unix:PATH. To serve the page to other hosts, use a reverse proxy.")
@@ -79,7 +83,8 @@ struct UICommand: ParsableCommand {
       time: lifetime.idleLimit
     ) { events.send("vault", #"{"unlocked":\#($0)}"#) }
     let store = try PageStore(
-      database, session: session, scope: try scope(database), isReadOnly: readOnly, vault: vault)
+      database, session: session, scope: try scope(database), isReadOnly: readOnly,
+      mayReveal: reveal || !readOnly, vault: vault)
     let opens = !noOpen && listen == nil && BrowserOpener.hasScreen
     try PageProcess(
       store: store, place: place, lifetime: lifetime, events: events, opensBrowser: opens, talking: session.options

@@ -103,6 +103,32 @@ class EditingTests(PageCase):
         self.browser.click("#save")
         self.wait_value("editor/greeting", "Dear reader,\n\nthree lines\nand a fourth")
 
+    def test_enter_in_a_text_of_one_line_saves_it_and_adds_no_line(self):
+        self.browser.choose("notes/first")
+        self.browser.fill("#editor textarea", "Bring the bread")
+        self.browser.keys(Keys.ENTER)
+        self.wait_value("notes/first", "Bring the bread")
+        self.browser.keys(Keys.END, Keys.SHIFT + Keys.ENTER)
+        self.browser.keys(Keys.NULL)
+        self.browser.keys("and the milk", Keys.ENTER, "today")
+        self.browser.click("#save-one")
+        self.wait_value("notes/first", "Bring the bread\nand the milk\ntoday")
+
+    def test_settings_whose_names_read_alike_are_two(self):
+        self.store.prefs("set", "-c", "acme/billing", "port", "--int", "1")
+        self.store.prefs("set", "-c", "acme", "billing/port", "--int", "2")
+        self.browser.wait(lambda: self.browser.names().count("acme/billing/port") == 2)
+        for index, text in enumerate(["20", "10"]):
+            row = [row for row in self.browser.rows() if row["name"] == "acme/billing/port"][index]
+            self.browser.driver.execute_script("document.getElementById('row-' + arguments[0]).click()", row["index"])
+            self.browser.wait(lambda: self.browser.one("#editor input").get_attribute("value") == ["2", "1"][index])
+            self.browser.fill("#editor input", text)
+        self.assertIn("2 changes are not saved", self.browser.text("#pending"))
+        self.browser.click("#save")
+        self.browser.press("Save 2 changes", "dialog")
+        self.browser.wait(lambda: self.store.prefs("get", "-c", "acme/billing", "port").strip() == "10")
+        self.assertEqual(self.store.prefs("get", "-c", "acme", "billing/port").strip(), "20")
+
     def test_data_is_a_file(self):
         self.browser.choose("editor/logo")
         with tempfile.NamedTemporaryFile(suffix=".png") as file:

@@ -5,6 +5,7 @@ import pathlib
 import unittest
 
 from cases import PageCase
+from harness import Page
 
 
 class ListTests(PageCase):
@@ -105,6 +106,18 @@ class OneCollectionTests(PageCase):
 
 class ReadOnlyTests(PageCase):
     arguments = ("--read-only",)
+
+    def test_reveals_no_secret(self):
+        self.browser.choose("mail/token")
+        self.assertEqual(self.browser.all("#reveal"), [])
+        page = Page(self.store, "--read-only")
+        self.addCleanup(page.close)
+        status, _, body = page.call("reveal", {"collection": "mail", "key": "token"}, page.session())
+        self.assertEqual(status, 422)
+        self.assertIn(b"--reveal", body)
+        page = Page(self.store, "--read-only", "--reveal")
+        self.addCleanup(page.close)
+        self.assertEqual(page.call("reveal", {"collection": "mail", "key": "token"}, page.session())[0], 200)
 
     def test_offers_no_change(self):
         self.browser.choose("editor/theme")

@@ -63,6 +63,23 @@ class SecretTests(PageCase):
         # Unlocked was this process alone.
         self.store.prefs("get", "vault/pin", "--no-input", code=6)
 
+    def test_a_revealed_secret_is_copied_as_it_is_and_hidden_when_the_window_is_left(self):
+        self.store.prefs("set", "mail/token", "--secret", "-", input="a\\u0007b\u0007\u202ec")
+        self.browser.driver.execute_cdp_cmd("Browser.grantPermissions", {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]})
+        self.browser.choose("mail/token")
+        self.browser.click("#reveal")
+        self.browser.wait(lambda: self.browser.all("#copy-secret"))
+        # What is escaped is told from letters that look like it.
+        marks = self.browser.driver.execute_script("return [...document.querySelectorAll('#secret .escape')].map((node) => node.textContent)")
+        self.assertEqual(marks, ["\\u0007", "\\u202e"])
+        self.browser.click("#copy-secret")
+        self.browser.wait(lambda: "Copied" in self.browser.text("#messages"))
+        copied = self.browser.driver.execute_async_script("navigator.clipboard.readText().then(arguments[0], (e) => arguments[0](String(e)))")
+        self.assertEqual(copied, "a\\u0007b\u0007\u202ec")
+        self.browser.driver.execute_script("dispatchEvent(new Event('blur'))")
+        self.browser.wait(lambda: self.browser.text("#secret").startswith("<secret:"))
+        self.assertEqual(self.browser.all("#copy-secret"), [])
+
     def test_prefs_lock_locks_the_page_within_a_second(self):
         self.browser.choose("vault/pin")
         self.browser.click("#reveal")

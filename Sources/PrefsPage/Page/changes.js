@@ -1,7 +1,7 @@
 // Changes that are not saved yet, and those that can be undone.
 
 import { call } from "./server.js";
-import { element, message, nameOf, visible } from "./elements.js";
+import { element, identity, message, nameOf, visible } from "./elements.js";
 
 export class Changes {
   /// - hooks: `saved(settings)`, `changed()`, `review(changes)`, `unlock()`: whether the vault is open now.
@@ -12,16 +12,16 @@ export class Changes {
     undoButton.addEventListener("click", () => this.undo());
   }
 
-  get(setting) { return this.pending.get(nameOf(setting)); }
+  get(setting) { return this.pending.get(identity(setting)); }
 
   /// Collects a change: `{setting, type, text}`, `{setting, restore}` or `{setting, remove}`; `problem` where it cannot be saved.
   collect(change) {
-    this.pending.set(nameOf(change.setting), change);
+    this.pending.set(identity(change.setting), change);
     this.draw();
   }
 
   drop(setting) {
-    this.pending.delete(nameOf(setting));
+    this.pending.delete(identity(setting));
     this.draw();
   }
 
@@ -62,11 +62,11 @@ export class Changes {
       return false;
     }
     for (const change of changes) {
-      const name = nameOf(change.setting);
+      const name = identity(change.setting);
       const later = this.pending.get(name);
       if (later === change) this.pending.delete(name);
       // Edited again meanwhile: that stands on what was just saved.
-      else if (later) later.setting = answer.settings.find((setting) => nameOf(setting) === name) ?? later.setting;
+      else if (later) later.setting = answer.settings.find((setting) => identity(setting) === name) ?? later.setting;
     }
     this.remember(answer, changes.length === 1 ? `Saved ${visible(nameOf(changes[0].setting))}.` : `Saved ${changes.length} changes as one.`);
     return true;

@@ -1,7 +1,7 @@
 // The setting that is selected: its editor, what is declared of it, and its history.
 
 import { call } from "./server.js";
-import { authorText, collectionName, element, fill, message, nameOf, shortValue, timeText, visible } from "./elements.js";
+import { authorText, collectionName, copy, element, fill, identity, marked, message, nameOf, shortValue, timeText, visible } from "./elements.js";
 import { editorFor, types } from "./editors.js";
 import { baseType } from "./limits.js";
 import { newText } from "./changes.js";
@@ -14,6 +14,10 @@ export class Details {
   constructor(box, changes, hooks) {
     Object.assign(this, { box, changes, hooks });
     box.addEventListener("keydown", (event) => this.key(event));
+    box.addEventListener("save", () => this.save());
+    // Nothing is shown to a window that no one looks at.
+    addEventListener("blur", () => this.hideRevealed?.());
+    document.addEventListener("visibilitychange", () => this.hideRevealed?.());
   }
 
   /// Shows a setting; `isNew` for one that is to be made.
@@ -48,7 +52,7 @@ export class Details {
   /// Shows what has become of the setting with a save.
   saved(settings) {
     if (!this.setting) return;
-    const own = settings.find((setting) => nameOf(setting) === nameOf(this.setting));
+    const own = settings.find((setting) => identity(setting) === identity(this.setting));
     if (own || !this.setting.isNew) this.take(own ?? this.setting);
   }
 
@@ -67,6 +71,7 @@ export class Details {
 
   hide() {
     this.round = (this.round ?? 0) + 1;
+    this.hideRevealed?.();
     this.setting = undefined;
     this.box.hidden = true;
     this.box.replaceChildren();
@@ -136,7 +141,8 @@ export class Details {
     });
     area.append(element("div", { class: "line" }, this.editor.node),
       element("p", { id: "editor-problem", class: "problem", role: "alert" }),
-      element("p", { id: "editor-limits" }, this.limitsText()), element("div", {}, this.typeMenu()));
+      element("p", { id: "editor-limits" }, this.limitsText(), this.editor.hint && element("small", {}, this.editor.hint)),
+      element("div", {}, this.typeMenu()));
     return this.withButtons(area, pending, true);
   }
 
@@ -244,6 +250,8 @@ export class Details {
   hiddenValue() {
     const { setting } = this;
     const shown = element("span", { id: "secret" }, shortValue(setting));
+    if (!this.hooks.mayReveal()) return element("p", { class: "line" }, shown);
+    const line = element("p", { class: "line" }, shown);
     const button = element("button", { type: "button", id: "reveal", onclick: async () => {
       let answer;
       try {
@@ -253,12 +261,18 @@ export class Details {
         else if (error.kind !== "vaultLocked") message(visible(error.message), { isError: true });
         return;
       }
-      shown.textContent = visible(answer.text);
+      if (!shown.isConnected || document.hidden) return;
+      this.hideRevealed?.();
+      const copyButton = element("button", { type: "button", id: "copy-secret", onclick: () => copy(answer.text, { isSecret: true }) }, "Copy");
+      fill(shown, marked(answer.text));
       shown.className = "revealed";
+      button.after(copyButton);
       let left = revealTime;
-      const hide = () => {
+      const hide = this.hideRevealed = () => {
         clearInterval(timer);
+        this.hideRevealed = undefined;
         answer = undefined;
+        copyButton.remove();
         shown.textContent = shortValue(setting);
         shown.className = "";
         button.disabled = false;
@@ -272,7 +286,8 @@ export class Details {
         if (left <= 0 || !shown.isConnected) hide();
       }, 1000);
     } }, "Reveal");
-    return element("p", { class: "line" }, shown, button);
+    line.append(button);
+    return line;
   }
 
   // History

@@ -26,12 +26,13 @@ function open(title, content, buttons) {
 
 const cancel = { label: "Cancel", act: (close) => close(undefined) };
 
-/// Asks for the passphrase of the vault. Resolves to whether it is unlocked.
-export async function askPassphrase() {
-  const input = secretField({ id: "passphrase", required: true });
+/// Asks for the passphrase of the vault, or whether to use the key file that was named for it. Resolves to whether it is unlocked.
+export async function askPassphrase(hasKeyFile) {
+  const input = secretField({ id: "passphrase", required: !hasKeyFile });
   const problem = element("p", { class: "problem", role: "alert" });
   const isOpen = await open("The vault is locked", [
     element("p", {}, "Sealed collections have their own passphrase. It is sent only to the program that serves this page. The vault is locked again after a while."),
+    hasKeyFile && element("p", {}, "Leave it empty to use the key file that “prefs ui” was started with."),
     element("label", {}, "Passphrase ", input), problem,
   ], [cancel, { label: "Unlock", isMain: true, act: async (close) => {
     try {

@@ -17,7 +17,7 @@ export function editorFor({ setting, type, text, changed }) {
       json: textEditor, secret: secretEditor }[baseType(type)] ?? lineEditor;
   const editor = make({ type: baseType(type), text, label, changed, choices });
   return {
-    node: editor.node,
+    node: editor.node, hint: editor.hint,
     /// The text to send, or why it is none.
     read() {
       try {
@@ -49,14 +49,22 @@ function lineEditor({ type, text, label, changed }) {
   return { node: input, read: () => input.value };
 }
 
-function textEditor({ text, label, changed }) {
+/// A text in one line, which Enter saves, until it has lines: Shift-Enter and pasting add them.
+function textEditor({ type, text, label, changed }) {
   const area = element("textarea", { ...label, value: text, rows: 1, spellcheck: false });
+  const isOneLine = () => type !== "json" && !area.value.includes("\n");
+  area.addEventListener("keydown", (event) => {
+    // What holds the editor saves.
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing && isOneLine()) area.dispatchEvent(new CustomEvent("save", { bubbles: true }));
+    else return;
+    event.preventDefault();
+  });
   const grow = () => {
     area.rows = Math.min(20, Math.max(1, area.value.split("\n").length, Math.ceil(area.value.length / 60)));
   };
   area.addEventListener("input", () => { grow(); changed(); });
   grow();
-  return { node: area, read: () => area.value };
+  return { node: area, read: () => area.value, hint: type === "json" ? undefined : " Enter saves; Shift-Enter adds a line." };
 }
 
 function switchEditor({ text, label, changed }) {

@@ -36,6 +36,19 @@ export function visible(text) {
     (letter) => `\\u${letter.codePointAt(0).toString(16).padStart(4, "0")}`);
 }
 
+/// What tells a setting from all others: its name as the shell writes it may be that of another one, too.
+export function identity({ collection, key }) { return JSON.stringify([collection, key]); }
+
+/// The text as nodes, with what would be invisible as marked escapes, so that they are not taken for letters of the text.
+export function marked(text) {
+  return [...text].map((letter) => visible(letter) === letter ? letter : element("span", { class: "escape" }, visible(letter)))
+    .reduce((nodes, node) => {
+      if (typeof node === "string" && typeof nodes.at(-1) === "string") nodes.push(nodes.pop() + node);
+      else nodes.push(node);
+      return nodes;
+    }, []);
+}
+
 /// A setting as the shell names it.
 export function nameOf(setting) {
   if (setting.collection === "") return setting.key.includes("/") ? `/${setting.key}` : setting.key;
@@ -61,16 +74,23 @@ export function authorText(author) {
 
 export function timeText(text) { return text ? new Date(text).toLocaleString() : ""; }
 
-/// Puts a text into the clipboard; says so, or why not.
-export async function copy(text) {
+/// How long a secret stays in the clipboard, in seconds.
+const clipboardTime = 30;
+
+/// Puts a text into the clipboard; says so, or why not. A secret is taken out again after a while.
+export async function copy(text, { isSecret = false } = {}) {
   try {
     await navigator.clipboard.writeText(text);
-    message("Copied.");
-    return true;
   } catch (error) {
-    message(`It could not be copied: ${error.message}`, { isError: true });
-    return false;
+    return message(`It could not be copied: ${error.message}`, { isError: true });
   }
+  message(isSecret ? `Copied, for ${clipboardTime} seconds.` : "Copied.");
+  if (isSecret) setTimeout(clear, clipboardTime * 1000);
+}
+
+/// A page may write to the clipboard only while it has the focus.
+async function clear() {
+  try { await navigator.clipboard.writeText(""); } catch { addEventListener("focus", clear, { once: true }); }
 }
 
 /// Says something for a while, with a button or without.

@@ -1,7 +1,7 @@
 // The list: rows are made as they come into view, and fetched in blocks.
 
 import { call } from "./server.js";
-import { collectionName, element, nameOf, shortValue, visible } from "./elements.js";
+import { collectionName, element, identity, shortValue, visible } from "./elements.js";
 
 const blockSize = 100;
 const keptBlocks = 30;
@@ -122,7 +122,7 @@ export class SettingsList {
     return JSON.stringify([this.total, setting, index === this.selected, Boolean(this.hooks.pendingFor(setting)), this.isMarked(setting)]);
   }
 
-  isMarked(setting) { return this.marks.get(nameOf(setting)) > Date.now(); }
+  isMarked(setting) { return this.marks.get(identity(setting)) > Date.now(); }
 
   row(index, setting) {
     const properties = {
@@ -151,7 +151,7 @@ export class SettingsList {
   /// Marks settings that somebody has just changed, for a moment.
   mark(names) {
     const end = Date.now() + markTime;
-    for (const [collection, key] of names) this.marks.set(nameOf({ collection, key }), end);
+    for (const [collection, key] of names) this.marks.set(identity({ collection, key }), end);
     this.draw();
     setTimeout(() => {
       for (const [name, end] of this.marks) if (end <= Date.now()) this.marks.delete(name);

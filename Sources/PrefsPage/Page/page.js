@@ -23,7 +23,7 @@ const changes = new Changes(node("pending"), node("undo"), {
   met() { details.draw(); },
   refused() { details.draw(); },
   review: (collected) => review(collected, () => changes.save()),
-  unlock: askPassphrase,
+  unlock: () => askPassphrase(about.vaultKeyFile),
 });
 
 const details = new Details(node("details"), changes, {
@@ -33,7 +33,8 @@ const details = new Details(node("details"), changes, {
     node("list").focus();
   },
   isReadOnly: () => about.readOnly,
-  unlock: askPassphrase,
+  mayReveal: () => about.mayReveal,
+  unlock: () => askPassphrase(about.vaultKeyFile),
 });
 
 const list = new SettingsList(node("list"), node("rows"), {
@@ -115,7 +116,7 @@ function unsaved(collected) {
         : isHidden ? secretField({ value: text, readOnly: true, "aria-label": name })
           : element("textarea", { value: text, readOnly: true, rows: Math.min(10, text.split("\n").length), "aria-label": name });
       return element("li", {}, element("p", {}, element("strong", {}, name)), field,
-        text !== undefined && element("button", { type: "button", onclick: () => copy(text) }, "Copy"));
+        text !== undefined && element("button", { type: "button", onclick: () => copy(text, { isSecret: isHidden }) }, "Copy"));
     })));
 }
 
@@ -209,7 +210,11 @@ async function start() {
   performance.mark("first-row");
   follow({
     commit: committed,
-    vault({ unlocked }) { node("vault").hidden = !unlocked; refresh(); },
+    vault({ unlocked }) {
+      node("vault").hidden = !unlocked;
+      if (!unlocked) details.hideRevealed?.();
+      refresh();
+    },
     connection(isThere) {
       if (isOver) return;
       node("connection").textContent = isThere ? "" : "Not connected to the program.";

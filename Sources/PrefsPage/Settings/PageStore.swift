@@ -13,6 +13,8 @@ import Synchronization
 final class PageStore: Sendable {
   let database: Database
   let isReadOnly: Bool
+  /// Whether secrets are shown when that is asked for.
+  let mayReveal: Bool
   let scope: CollectionScope
   /// Reads and writes for requests, one after the other.
   let connection: Connection
@@ -23,11 +25,13 @@ final class PageStore: Sendable {
 
   /// - Throws: What reading the store throws.
   init(
-    _ database: Database, session: CommandSession, scope: CollectionScope, isReadOnly: Bool, vault: PageVault
+    _ database: Database, session: CommandSession, scope: CollectionScope, isReadOnly: Bool, mayReveal: Bool = true,
+    vault: PageVault
   ) throws {
     self.database = database
     self.session = session
     self.vault = vault
+    self.mayReveal = mayReveal
     self.scope = scope
     self.isReadOnly = isReadOnly || database.options.isReadOnly
     connection = try database.makeConnection()
@@ -124,6 +128,9 @@ final class PageStore: Sendable {
 
   /// A secret or a sealed value in plaintext.
   func reveal(_ request: PageRequest) throws -> String {
+    guard mayReveal else {
+      throw Failure(.refused, "this page is read-only, and shows secrets only if it was started with --reveal.")
+    }
     let (collection, key) = try name(in: request)
     let reader = json.reader
     let found = try unlocking {
@@ -153,7 +160,8 @@ final class PageStore: Sendable {
   func about() -> String {
     JSONText.object([
       ("store", JSONText.quoted(database.path)), ("readOnly", isReadOnly ? "true" : "false"),
-      ("version", JSONText.quoted(PrefsTool.version)), ("vaultKeyFile", vault.hasKeyFile ? "true" : "false"),
+      ("version", JSONText.quoted(PrefsTool.version)), ("mayReveal", mayReveal ? "true" : "false"),
+      ("vaultKeyFile", vault.hasKeyFile ? "true" : "false"),
     ])
   }
 
