@@ -30,6 +30,7 @@ final class PageProcess: Sendable {
   private let folder: String
   private let end = DispatchSemaphore(value: 0)
   private let reason = Mutex<End?>(nil)
+  private let warnings = Atomic(false)
   private let queue = DispatchQueue(label: "prefs-ui.process")
 
   /// - Throws: ``Failure`` where it cannot listen.
@@ -58,7 +59,7 @@ final class PageProcess: Sendable {
     let gate = RequestGate(place: isSocket ? .socket : .loopback(port: port), folder: folder)
     let handler = PageHandler(
       gate: gate, credentials: credentials, store: store, events: events, lifetime: lifetime,
-      didOpen: { [browser] in browser.clean() })
+      didOpen: { [browser] in browser.clean() }, atOtherPort: { [weak self] in self?.warn(ofPort: $0, port) })
     let registration = try store.follow { [events] commit in events.send("commit", commit) }
     server.serve { handler.answer($0, $1) }
     defer {
@@ -93,15 +94,42 @@ final class PageProcess: Sendable {
     let token = try credentials.makeToken()
     let path = "/\(folder)/#\(token)"
     try StandardOutput.write(isSocket ? "\(path)\n" : "http://127.0.0.1:\(port)\(path)\n")
-    guard opensBrowser else { return }
-    do {
-      try browser.open("http://127.0.0.1:\(port)\(path)")
-    } catch let failure as Failure {
-      options.note("no browser could be opened: \(failure.message) Open the address by hand.")
-    }
-    queue.asyncAfter(deadline: .now() + .seconds(Int(Credentials.tokenLifetime / .seconds(1)))) { [browser] in
+    queue.asyncAfter(deadline: .now() + .seconds(Int(Credentials.tokenLifetime / .seconds(1)))) { [self] in
       browser.clean()
+      if credentials.isUnused(token) {
+        options.note("the address was not opened within a minute, and is void.\(another)")
+      }
     }
+    guard opensBrowser else { return explain(port) }
+    do {
+      try browser.open("http://127.0.0.1:\(port)\(path)") { [self] in
+        options.note("no browser has opened.")
+        explain(port)
+      }
+    } catch let failure as Failure {
+      options.note("no browser could be opened: \(failure.message)")
+      explain(port)
+    }
+  }
+
+  /// How to get another address.
+  private var another: String { isatty(0) == 0 ? "" : " Press Enter for another one." }
+
+  /// Says how the page is opened by hand.
+  private func explain(_ port: UInt16) {
+    options.note(
+      isSocket
+        ? "open the address within a minute, behind that of the proxy.\(another)"
+        : "open the address within a minute.\(another) On another computer, forward the same port first: "
+          + "ssh -L \(port):127.0.0.1:\(port) HOST")
+  }
+
+  /// Says once that the page was asked for at another port than its own, which is not answered.
+  private func warn(ofPort asked: String, _ port: UInt16) {
+    guard warnings.exchange(true, ordering: .relaxed) == false else { return }
+    options.note(
+      "the page was asked for at \(asked), and is answered only at its own port. Forward that: "
+        + "ssh -L \(port):127.0.0.1:\(port) HOST")
   }
 
   /// Enter asks for another page.

@@ -34,6 +34,7 @@ class PageCase(unittest.TestCase):
     """A store with declared settings, its page, and a browser that is shared."""
 
     arguments = ()
+    environment = None
     browser = None
 
     @classmethod
@@ -51,7 +52,7 @@ class PageCase(unittest.TestCase):
         self.store = Store(BINARIES)
         self.addCleanup(self.store.close)
         self.prepare()
-        self.page = Page(self.store, *self.arguments)
+        self.page = Page(self.store, *self.arguments, environment=self.environment)
         self.addCleanup(self.page.close)
         self.browser.console()
         self.browser.open_list(self.page.address)

@@ -10,6 +10,7 @@ import time
 import unittest
 
 from cases import BINARIES
+from firefox import Firefox
 from harness import Browser, Page, Store
 
 COUNT = 100_000
@@ -81,6 +82,52 @@ class LargeTests(unittest.TestCase):
         print(f"\n100,000 settings: the page holds {memory / 1e6:.1f} MB, its process {process / 1e6:.0f} MB")
         self.assertLess(memory, 200e6)
         self.assertLess(process, 200e6)
+
+    # At twice the size the rows need more than a browser lets an element be high, as a million rows do otherwise.
+    SCROLLED = """
+        const list = document.getElementById('list');
+        const pause = () => new Promise((resolve) => setTimeout(resolve, 300));
+        const shown = () => {
+          const box = list.getBoundingClientRect();
+          return [...document.querySelectorAll('.row')].filter((row) => {
+            const { top, bottom } = row.getBoundingClientRect();
+            return bottom > box.top + 1 && top < box.bottom - 1;
+          }).map((row) => Number(row.ariaPosInSet ?? row.getAttribute('aria-posinset'))).sort((a, b) => a - b);
+        };
+        document.documentElement.style.fontSize = '200%';
+        await pause();
+        const seen = { height: document.getElementById('rows').offsetHeight };
+        list.scrollTop = list.scrollHeight; await pause(); seen.end = shown();
+        list.scrollTop = list.scrollHeight / 2; await pause(); seen.middle = shown();
+        list.dispatchEvent(new WheelEvent('wheel', { deltaY: 96, bubbles: true, cancelable: true })); await pause(); seen.step = shown();
+        list.dispatchEvent(new KeyboardEvent('keydown', { key: 'End' })); await pause(); seen.key = shown();
+        list.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowUp' })); await pause(); seen.up = shown();
+        list.scrollTop = 0; await pause(); seen.start = shown();
+        document.documentElement.style.fontSize = '';
+        return seen;"""
+
+    def assert_reached(self, seen):
+        self.assertLess(seen["height"], 17_000_000)
+        self.assertEqual(seen["end"][-1], COUNT)
+        self.assertEqual(seen["middle"], list(range(seen["middle"][0], seen["middle"][0] + len(seen["middle"]))))
+        self.assertAlmostEqual(seen["middle"][0], COUNT / 2, delta=50)
+        self.assertEqual(seen["step"][0], seen["middle"][0] + 1)
+        self.assertEqual(seen["key"][-1], COUNT)
+        self.assertEqual(seen["up"], seen["key"])
+        self.assertEqual(seen["start"][0], 1)
+
+    def test_rows_beyond_the_greatest_height_of_an_element_are_reached_in_chromium(self):
+        self.assert_reached(self.browser.driver.execute_async_script(
+            f"const done = arguments[0]; (async () => {{ {self.SCROLLED} }})().then(done)"))
+
+    @unittest.skipUnless(Firefox.is_there(), "there is no Firefox, or no Xvfb")
+    def test_rows_beyond_the_greatest_height_of_an_element_are_reached_in_firefox(self):
+        firefox = Firefox()
+        self.addCleanup(firefox.close)
+        firefox.open(self.page.another_address())
+        firefox.wait(lambda: firefox.text(".row"))
+        firefox.script(f"(async () => {{ {self.SCROLLED} }})().then((seen) => {{ document.documentElement.dataset.seen = JSON.stringify(seen); }})")
+        self.assert_reached(json.loads(firefox.wait(lambda: firefox.script("return document.documentElement.dataset.seen ?? null"))))
 
     def memory_of_page(self):
         """The private memory of the largest renderer of this browser, in bytes."""

@@ -1,7 +1,10 @@
 """Several at once: two pages, a shell, a program that is killed, a page that is reloaded."""
 
+import json
 import os
+import shutil
 import subprocess
+import tempfile
 import time
 import unittest
 
@@ -128,6 +131,48 @@ class LiveTests(PageCase):
         self.assertEqual(self.page.interrupt(), 0)
         self.browser.wait(lambda: "This page has ended" in self.browser.text("body"), seconds=15)
         self.assertEqual(subprocess.run(["ls", "-A", self.store.runtime], capture_output=True, text=True).stdout, "")
+
+
+class OneStateTests(PageCase):
+    def test_list_pane_and_edits_are_those_of_the_store_after_a_restore_and_after_a_commit_of_thousands(self):
+        backup = os.path.join(self.store.home, "backup.coffer")
+        self.store.prefs("backup", backup)
+        self.store.prefs("set", "notes/first", "later")
+        self.browser.choose("notes/count")
+        self.browser.fill("#editor input", "30")
+        self.browser.choose("notes/first")
+        self.browser.wait(lambda: self.browser.one("#editor textarea").get_attribute("value") == "later")
+        self.store.prefs("restore-store", backup, "--force", "--no-input")
+        self.browser.wait(lambda: self.browser.row("notes/first")["value"] == "Bring the milk")
+        self.browser.wait(lambda: self.browser.one("#editor textarea").get_attribute("value") == "Bring the milk")
+        self.assertIn("1 change is not saved", self.browser.text("#pending"))
+        path = os.path.join(self.store.home, "many.json")
+        with open(path, "w") as file:
+            json.dump({"first": "one of thousands", "count": 7, **{f"many-{n}": n for n in range(5000)}}, file)
+        self.store.prefs("import", path, "-c", "notes")
+        self.browser.wait(lambda: self.browser.one("#editor textarea").get_attribute("value") == "one of thousands")
+        self.browser.wait(lambda: "1 changed meanwhile" in self.browser.text("#pending"))
+        self.browser.wait(lambda: self.browser.row("notes/first")["value"] == "one of thousands")
+
+
+class ManagedTests(PageCase):
+    def setUp(self):
+        self.managed = tempfile.mkdtemp(prefix="prefs-managed-")
+        os.chmod(self.managed, 0o755)
+        self.addCleanup(shutil.rmtree, self.managed)
+        os.makedirs(os.path.join(self.managed, "notes.d", "locks"))
+        self.environment = {"PREFS_MANAGED_DIR": self.managed}
+        super().setUp()
+
+    def test_what_an_administrator_locks_shows_at_once(self):
+        path = os.path.join(self.managed, "notes.d", "locks", "10.json")
+        with open(path + ".new", "w") as file:
+            json.dump({"first": "locked text"}, file)
+        os.rename(path + ".new", path)
+        self.browser.wait(lambda: self.browser.row("notes/first")["value"] == "locked text")
+        self.assertIn("locked", self.browser.row("notes/first")["classes"])
+        os.remove(path)
+        self.browser.wait(lambda: self.browser.row("notes/first")["value"] == "Bring the milk")
 
 
 class TabTests(PageCase):

@@ -4,6 +4,7 @@ import http.client
 import http.server
 import json
 import os
+import signal
 import socket
 import threading
 import time
@@ -69,7 +70,7 @@ class SecretTests(PageCase):
         self.browser.choose("mail/token")
         self.browser.click("#reveal")
         self.browser.wait(lambda: self.browser.all("#copy-secret"))
-        # What is escaped is told from letters that look like it.
+        # Escapes are marked, and not letters that look like one.
         marks = self.browser.driver.execute_script("return [...document.querySelectorAll('#secret .escape')].map((node) => node.textContent)")
         self.assertEqual(marks, ["\\u0007", "\\u202e"])
         self.browser.click("#copy-secret")
@@ -273,6 +274,40 @@ class OpeningTests(PageCase):
         self.browser.driver.get(f"file://{path}")
         self.browser.wait(lambda: self.browser.rows())
         self.browser.wait(lambda: not os.path.exists(path))
+
+    def test_without_a_browser_it_says_what_to_do_also_at_the_wrong_end_of_a_forwarded_port(self):
+        page = Page(self.store)
+        self.addCleanup(page.close)
+        # As a browser does at the other end of `ssh -L 9000:127.0.0.1:PORT`.
+        headers = {"Host": "127.0.0.1:9000", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+        for path in ["/", f"/{page.folder}/"]:
+            self.assertEqual(page.request("GET", path, headers=headers)[0], 403)
+        self.assertEqual(page.interrupt(), 0)
+        words = page.process.stderr.read()
+        forward = f"ssh -L {page.port}:127.0.0.1:{page.port} HOST"
+        self.assertIn("open the address within a minute. Press Enter for another one.", words)
+        self.assertEqual(words.count(forward), 2)
+        self.assertEqual(words.count("asked for at 127.0.0.1:9000"), 1)
+
+    def test_a_browser_that_does_not_open_is_said(self):
+        opener = os.path.join(self.store.home, "bin")
+        os.mkdir(opener)
+        with open(os.path.join(opener, "xdg-open"), "w") as file:
+            file.write("#!/bin/sh\nexit 3\n")
+        os.chmod(file.name, 0o755)
+        page = Page(self.store, environment={"PATH": f"{opener}:{os.environ['PATH']}", "DISPLAY": ":99"}, opens=True)
+        self.addCleanup(page.close)
+        words = ""
+        while "ssh -L" not in words:
+            words += page.process.stderr.readline()
+        self.assertIn("no browser has opened", words)
+
+    def test_each_signal_ends_it_as_soon_as_its_address_is_there(self):
+        for number in [signal.SIGINT, signal.SIGTERM, signal.SIGHUP] * 5:
+            page = Page(self.store)
+            self.addCleanup(page.close)
+            page.process.send_signal(number)
+            self.assertEqual(page.process.wait(timeout=20), 0)
 
     def test_it_listens_at_a_socket_of_this_user_for_a_proxy(self):
         path = os.path.join(self.store.runtime, "page.sock")

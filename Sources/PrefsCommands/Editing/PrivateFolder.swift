@@ -16,6 +16,7 @@ package struct PrivateFolder {
   private let descriptor: Int32
 
   private static let prefix = ".prefs-edit-"
+  private static let visiblePrefix = "prefs-page-"
 
   /// Makes a folder in `$XDG_RUNTIME_DIR`, which is in memory, or else beside the store.
   package init(besides store: String) throws {
@@ -23,9 +24,12 @@ package struct PrivateFolder {
     self = try runtime ?? Self(in: FilePlace.folder(of: store))
   }
 
-  private init(in parent: String) throws {
+  /// Makes one that is not hidden, in the user's home: browsers in a sandbox (snap) read no others.
+  package init(visibleInHome home: String) throws { try self.init(in: home, prefix: Self.visiblePrefix) }
+
+  private init(in parent: String, prefix: String = prefix) throws {
     while true {
-      var template = Array("\(parent)/\(Self.prefix)XXXXXX".utf8CString)
+      var template = Array("\(parent)/\(prefix)XXXXXX".utf8CString)
       // mkdtemp(3) makes it with mode 0700.
       guard mkdtemp(&template) != nil else { throw Failure.system(parent, errno: errno) }
       let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
@@ -80,11 +84,14 @@ package struct PrivateFolder {
   }
 
   private static func abandoned(besides store: String) -> [PrivateFolder] {
-    let parents = [Environment.variable("XDG_RUNTIME_DIR"), FilePlace.folder(of: store)].compactMap { $0 }
+    let parents =
+      ["XDG_RUNTIME_DIR", "HOME"].compactMap { Environment.variable($0) } + [FilePlace.folder(of: store)]
     return Set(parents).sorted().flatMap { parent in
       // mkdtemp(3) makes no names with invalid UTF-8.
       ((try? FolderNames.read(parent)) ?? []).map { String(decoding: $0, as: UTF8.self) }
-        .filter { $0.hasPrefix(prefix) }.sorted().compactMap { PrivateFolder(abandonedAt: "\(parent)/\($0)") }
+        .filter { $0.hasPrefix(prefix) || $0.hasPrefix(visiblePrefix) }.sorted().compactMap {
+          PrivateFolder(abandonedAt: "\(parent)/\($0)")
+        }
     }
   }
 

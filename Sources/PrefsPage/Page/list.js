@@ -5,6 +5,8 @@ import { collectionName, element, identity, shortValue, visible } from "./elemen
 
 const blockSize = 100;
 const keptBlocks = 30;
+/// Firefox lets no element be higher than 17.8 million pixels.
+const greatestHeight = 8e6;
 /// How long a change is marked, in milliseconds.
 const markTime = 4000;
 
@@ -22,6 +24,13 @@ export class SettingsList {
     this.generation = 0;
     box.addEventListener("scroll", () => this.draw(), { passive: true });
     box.addEventListener("keydown", (event) => this.key(event));
+    box.addEventListener("wheel", (event) => {
+      // Otherwise each step would skip rows.
+      if (this.scale() <= 1 || event.ctrlKey) return;
+      event.preventDefault();
+      this.top += event.deltaY * [1, this.rowHeight(), this.box.clientHeight][event.deltaMode];
+      this.draw();
+    }, { passive: false });
     new ResizeObserver(() => this.draw()).observe(box);
   }
 
@@ -43,7 +52,7 @@ export class SettingsList {
     this.loading.clear();
     this.take(first, answer);
     if (fromTop) {
-      this.box.scrollTop = 0;
+      this.top = 0;
       this.selected = -1;
     }
     this.draw();
@@ -84,13 +93,37 @@ export class SettingsList {
 
   rowHeight() { return parseFloat(getComputedStyle(this.rows).getPropertyValue("line-height")) * 2; }
 
-  firstRow() { return Math.floor(this.box.scrollTop / (this.rowHeight() || 1)); }
+  firstRow() { return Math.floor(this.top / (this.rowHeight() || 1)); }
+
+  /// Where the view is in the list, in pixels of an element that has room for all rows. Browsers have a greatest height, which a
+  /// million rows exceed: beyond it one pixel of the scroll bar stands for several.
+  get top() {
+    const scale = this.scale();
+    // What the wheel and the keys have chosen is finer than the scroll bar.
+    if (scale > 1 && this.exactTop !== undefined && Math.abs(this.exactTop / scale - this.box.scrollTop) < 1) return this.exactTop;
+    return this.box.scrollTop * scale;
+  }
+
+  set top(top) {
+    const scale = this.scale();
+    this.exactTop = Math.min(Math.max(0, top), Math.max(0, this.total * this.rowHeight() - this.box.clientHeight));
+    this.box.scrollTop = this.exactTop / scale;
+  }
+
+  scale() {
+    const room = this.total * this.rowHeight() - this.box.clientHeight;
+    const shown = Math.min(this.total * this.rowHeight(), greatestHeight) - this.box.clientHeight;
+    return shown > 0 ? room / shown : 1;
+  }
 
   draw() {
     const height = this.rowHeight();
-    this.rows.style.height = `${this.total * height}px`;
-    const first = Math.max(0, Math.floor(this.box.scrollTop / height) - 5);
-    const last = Math.min(this.total, Math.ceil((this.box.scrollTop + this.box.clientHeight) / height) + 5);
+    this.rows.style.height = `${Math.min(this.total * height, greatestHeight)}px`;
+    const { top } = this;
+    const first = Math.max(0, Math.floor(top / height) - 5);
+    const last = Math.min(this.total, Math.ceil((top + this.box.clientHeight) / height) + 5);
+    // Rows stand where they would without a greatest height, moved to the view.
+    this.offset = top - this.box.scrollTop;
     for (let block = Math.floor(first / blockSize); block * blockSize < last; block += 1) this.want(block);
     for (const [index, node] of this.nodes) {
       if (index < first || index >= last) { node.remove(); this.nodes.delete(index); }
@@ -108,7 +141,7 @@ export class SettingsList {
     // A row that looks the same stays: somebody may just be clicking it.
     const isSame = node?.dataset.state === state;
     const fresh = isSame ? node : this.row(index, setting);
-    fresh.style.transform = `translateY(${index * height}px)`;
+    fresh.style.transform = `translateY(${index * height - this.offset}px)`;
     if (isSame) return;
     fresh.dataset.state = state;
     if (node) node.replaceWith(fresh);
@@ -166,10 +199,8 @@ export class SettingsList {
     this.selected = index;
     const height = this.rowHeight();
     const top = index * height;
-    if (top < this.box.scrollTop) this.box.scrollTop = top;
-    else if (top + height > this.box.scrollTop + this.box.clientHeight) {
-      this.box.scrollTop = top + height - this.box.clientHeight;
-    }
+    if (top < this.top) this.top = top;
+    else if (top + height > this.top + this.box.clientHeight) this.top = top + height - this.box.clientHeight;
     this.draw();
     if (!this.setting(index)) await this.loading.get(Math.floor(index / blockSize));
     const setting = this.setting(index);

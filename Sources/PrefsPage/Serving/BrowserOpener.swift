@@ -1,4 +1,5 @@
 import Coffer
+import Dispatch
 import PrefsCommands
 import Synchronization
 
@@ -19,9 +20,13 @@ final class BrowserOpener: Sendable {
   private let store: String
   private let folder = Mutex<PrivateFolder?>(nil)
 
-  /// - Parameter store: The store that the file may lie beside.
-  init(besides store: String) {
-    self.store = store
+  private let isConfined: Bool
+
+  /// - Parameters:
+  ///   - store: The store that the file may lie beside.
+  ///   - isConfined: Whether the browser may be in a sandbox that reads only files of the user's home that are not hidden.
+  init(besides store: String, isConfined: Bool = access("/snap/bin", F_OK) == 0) {
+    (self.store, self.isConfined) = (store, isConfined)
   }
 
   /// Whether there is a screen to open a page on.
@@ -33,10 +38,12 @@ final class BrowserOpener: Sendable {
     #endif
   }
 
-  /// - Throws: ``Failure`` where the file cannot be made or nothing opens it.
-  func open(_ address: String) throws {
+  /// - Parameter failed: Is called where no browser takes it, at any time.
+  /// - Throws: ``Failure`` where the file cannot be made.
+  func open(_ address: String, failed: @escaping @Sendable () -> Void) throws {
     clean()
-    let folder = try PrivateFolder(besides: store)
+    let home = isConfined ? Environment.variable("HOME") : nil
+    let folder = try home.map { try PrivateFolder(visibleInHome: $0) } ?? PrivateFolder(besides: store)
     self.folder.withLock { $0 = folder }
     let file = "\(folder.path)/page.html"
     // The address has no letter that HTML would take for its own.
@@ -45,24 +52,28 @@ final class BrowserOpener: Sendable {
       <meta http-equiv="refresh" content="0;url=\(address)">\n
       """
     try FileDescriptor.writeNewFile(Array(text.utf8), to: file)
-    try start(file)
+    try start(file, failed)
   }
 
-  private func start(_ file: String) throws {
+  private func start(_ file: String, _ failed: @escaping @Sendable () -> Void) throws {
     // The port and its connections are not the browser's.
     for descriptor in Int32(3)..<256 { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
-    // The program is not waited for.
-    signal(SIGCHLD, SIG_IGN)
     #if canImport(Darwin)
       let opener = "open"
     #else
       let opener = "xdg-open"
     #endif
     // A session of its own: Ctrl-C is for the page alone.
-    _ = try ChildProcess.start(
+    let child = try ChildProcess.start(
       "/bin/sh", ["sh", "-c", "exec \(opener) \"$1\" >/dev/null 2>&1 </dev/null", "sh", file]
     ) { _, attributes in
       posix_spawnattr_setflags(&attributes, Int16(AgentProcess.newSession))
+    }
+    // It may take as long as the browser runs.
+    DispatchQueue(label: "prefs-ui.browser").async {
+      var status: Int32 = 0
+      while waitpid(child, &status, 0) < 0, errno == EINTR {}
+      if status != 0 { failed() }
     }
   }
 

@@ -62,6 +62,12 @@ final class Credentials: Sendable {
     }
   }
 
+  /// Whether a token is still the newest, and was not used.
+  func isUnused(_ token: String) -> Bool {
+    guard let channel = try? SealedChannel(token: token) else { return false }
+    return state.withLock { $0.token?.channel.isSame(as: channel) ?? false }
+  }
+
   /// The channel of the session of that name.
   func channel(named name: String) -> SealedChannel? {
     state.withLock { $0.sessions.first { $0.name == name }?.channel }

@@ -10,6 +10,8 @@ struct PageHandler: Sendable {
   let lifetime: PageLifetime
   /// Runs when a token was traded: what led to it is not needed any more.
   let didOpen: @Sendable () -> Void
+  /// Is called with the host that the page was asked for at another port than its own.
+  var atOtherPort: @Sendable (_ host: String) -> Void = { _ in }
 
   /// Larger requests are refused.
   static let bodyLimit = 8 << 20
@@ -25,6 +27,7 @@ struct PageHandler: Sendable {
       fetchDestination: request["sec-fetch-dest"], contentType: request["content-type"],
       session: request[Self.sessionHeader])
     guard let passed = gate.passed(head, isSession: { credentials.channel(named: $0) != nil }) else {
+      if let host = gate.otherPort(head) { atOtherPort(host) }
       return Self.refused
     }
     switch passed {

@@ -59,6 +59,14 @@ struct RequestGate: Sendable {
     }
   }
 
+  /// The host of a refused request by someone who has the address, on this computer, but for the port: it was forwarded from
+  /// another one.
+  func otherPort(_ head: Head) -> String? {
+    guard case .loopback(let port) = place, path(head.path) != nil, let host = head.host else { return nil }
+    let names = ["127.0.0.1:", "localhost:"]
+    return names.contains(where: host.hasPrefix) && host != "127.0.0.1:\(port)" ? host : nil
+  }
+
   // MARK: - Parts
 
   private func isOwnHost(_ host: String?) -> Bool {

@@ -15,6 +15,8 @@ struct SealedChannel: Sendable {
       from: SecretBytes(copying: token), salt: [], info: Array("prefs-ui token".utf8), count: XAES256GCM.keyByteCount)
   }
 
+  func isSame(as other: SealedChannel) -> Bool { key.isEqual(to: other.key) }
+
   /// A request as it came.
   struct Request {
     fileprivate let bytes: [UInt8]

@@ -19,6 +19,7 @@ final class PageStore: Sendable {
   /// Reads and writes for requests, one after the other.
   let connection: Connection
   private let index: Mutex<SettingsIndex>
+  private let files = Mutex<(collections: [ByteString], task: Task<Void, Never>)?>(nil)
   let undoing = Mutex(UndoStack())
   let session: CommandSession
   let vault: PageVault
@@ -38,23 +39,49 @@ final class PageStore: Sendable {
     index = Mutex(try connection.read { try SettingsIndex(scope, $0) })
   }
 
+  deinit { files.withLock { $0?.task.cancel() } }
+
   // MARK: - Following
 
   /// Calls `handler` with each commit, as JSON, once the list has it.
   func follow(_ handler: @escaping @Sendable (String) -> Void) throws -> CommitRegistration {
     let follower = try database.makeConnection()
+    followFiles(handler)
     return try database.onCommit(
       { [weak self] commit in
         guard let self else { return }
         // An error is reported to the next reader.
         try? index.withLock { index in try follower.read { try index.apply(commit, $0) } }
         handler(text(of: commit))
+        followFiles(handler)
       },
       onTrouble: { [options = session.options] error in
         if let error { options.note("changes cannot be read at present: \(error)") }
         // The pages read again, and show the same.
         handler(CommitText.everything)
       })
+  }
+
+  /// Follows the administrators' files of the collections that are there now.
+  private func followFiles(_ handler: @escaping @Sendable (String) -> Void) {
+    let collections = index.withLock { $0.reader.collections }
+    files.withLock { files in
+      guard files?.collections != collections,
+        let followed = try? FollowedSettings(of: collections.map(\.string), in: database)
+      else { return }
+      files?.task.cancel()
+      let task = Task { [weak self] in
+        for await _ in followed.changes() { self?.readFiles(handler) }
+      }
+      files = (collections, task)
+    }
+  }
+
+  /// Reads administrators' files, and what is in force, again.
+  private func readFiles(_ handler: (String) -> Void) {
+    session.files.forget()
+    try? index.withLock { index in try connection.read { try index.rebuild($0) } }
+    handler(CommitText.everything)
   }
 
   /// More keys than these are not named one by one.

@@ -18,6 +18,9 @@ struct SettingReader: Sendable {
     sealed = Set(try transaction.sealedCollections().map { ByteString($0) })
   }
 
+  /// The collections that were looked at, sorted.
+  var collections: [ByteString] { effective.keys.sorted() }
+
   func isSealed(_ collection: String) -> Bool { sealed.contains(ByteString(collection)) }
 
   /// Looks at what is not in a commit's list of keys: whether the collection is sealed.
@@ -57,6 +60,8 @@ struct SettingReader: Sendable {
     let info: ItemInfo
     /// nil where it is sealed.
     let value: Value?
+    /// The place of its collection among those that show.
+    let place: Int
   }
 
   /// All entries of a collection, in no order.
@@ -64,22 +69,28 @@ struct SettingReader: Sendable {
     of collection: String, _ transaction: borrowing ReadTransaction
   ) throws -> [IndexedSetting] {
     let known = try known(collection, transaction)
-    var stored: [ByteString: Stored] = [:]
-    for name in known.shown {
+    let hasDeclarations = !declared.settings(in: collection).isEmpty
+    var seen: Set<ByteString> = []
+    var settings: [IndexedSetting] = []
+    for (place, name) in known.shown.enumerated() {
       var values: [ByteString: Value] = [:]
       if !isSealed(name) {
         try transaction.enumerateKeysAndObjects(inCollection: name, as: Value.self) { key, value, _ in
           values[ByteString(key)] = value
         }
       }
-      for info in try transaction.itemInfos(inCollection: name) where stored[ByteString(info.key)] == nil {
-        stored[ByteString(info.key)] = Stored(info: info, value: values[ByteString(info.key)])
+      for info in try transaction.itemInfos(inCollection: name) {
+        let key = ByteString(info.key)
+        guard seen.insert(key).inserted else { continue }
+        let stored = Stored(info: info, value: values[key], place: place)
+        settings.append(try entry(info.key, collection, stored, known, hasDeclarations: hasDeclarations))
       }
     }
     let others = declared.settings(in: collection).map(\.declaration.name) + known.managedKeys
-    return try Set(stored.keys).union(others.map { ByteString($0) }).map { key in
-      try entry(key.string, collection, stored[key], known)
+    for key in others where seen.insert(ByteString(key)).inserted {
+      settings.append(try entry(key, collection, nil, known, hasDeclarations: hasDeclarations))
     }
+    return settings
   }
 
   /// The entry of a key; nil where there is nothing to show.
@@ -88,45 +99,49 @@ struct SettingReader: Sendable {
   ) throws -> IndexedSetting? {
     let known = try effectiveSettings(in: collection, transaction)
     var stored: Stored?
-    for name in known.shown where stored == nil {
+    for (place, name) in known.shown.enumerated() where stored == nil {
       guard let info = try transaction.info(forKey: key, inCollection: name) else { continue }
       let value = isSealed(name) ? nil : try transaction.value(forKey: key, inCollection: name)
-      stored = Stored(info: info, value: value)
+      stored = Stored(info: info, value: value, place: place)
     }
     let isGiven = known.locked(key) != nil || known.managedDefault(key) != nil
     guard stored != nil || isGiven || declared.setting(key, in: collection) != nil else { return nil }
-    return try entry(key, collection, stored, known)
+    let hasDeclarations = !declared.settings(in: collection).isEmpty
+    return try entry(key, collection, stored, known, hasDeclarations: hasDeclarations)
   }
 
   private func entry(
-    _ key: String, _ collection: String, _ stored: Stored?, _ known: EffectiveSettings
+    _ key: String, _ collection: String, _ stored: Stored?, _ known: EffectiveSettings, hasDeclarations: Bool
   ) throws -> IndexedSetting {
     let declaration = declared.setting(key, in: collection)?.declaration
-    let isOwn = stored.map { $0.info.collection.utf8.elementsEqual(collection.utf8) } ?? false
+    var place = 0
     // A search finds bad values, too.
-    let found = try known.find(key) { name in
-      stored.flatMap { $0.info.collection.utf8.elementsEqual(name.utf8) ? $0 : nil }
+    let found = try known.find(key) { _ in
+      defer { place += 1 }
+      return stored?.place == place ? stored : nil
     } declared: {
       declaration?.defaultValue
     } isGood: { _, _ in
       true
     }
-    var shown: Value?
+    let shown: Value?
     switch found {
     case .stored(let stored)?: shown = stored.value
     case .locked(let value, _)?, .managed(let value, _)?, .declared(let value)?: shown = value
-    case nil: break
+    case nil: shown = nil
     }
     let isSecret = declaration?.type == .secret || isSealed(collection)
     var text = KeyText.of(key, in: collection) + "\n" + (declaration?.summary ?? "") + "\n"
     if let shown, !isSecret, shown.kind.isSearched { text += ValueText.text(shown).prefix(Self.searchedByteCount) }
-    let value = isOwn ? stored?.value : nil
+    let own = stored?.place == 0 ? stored : nil
     let hasProblem =
-      isOwn && !declared.settings(in: collection).isEmpty
-      && !SettingFinding.all(of: key, in: collection, declared, isSealed: true, suggestsNames: false) { value }.isEmpty
+      own != nil && hasDeclarations
+      ? !SettingFinding.all(of: key, in: collection, declared, isSealed: true, suggestsNames: false) { own?.value }
+        .isEmpty
+      : false
     return IndexedSetting(
-      collection: collection, key: key, info: isOwn ? stored?.info : nil,
-      isChanged: isOwn && (value == nil || value != declaration?.defaultValue),
+      collection: collection, key: key, info: own?.info,
+      isChanged: own != nil && (own?.value == nil || own?.value != declaration?.defaultValue),
       hasProblem: hasProblem, searchText: Array(text.lowercased().utf8))
   }
 }
