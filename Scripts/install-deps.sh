@@ -2,16 +2,17 @@
 # Installs what Coffer links against and Swift does not include: SQLite, OpenSSL and libcurl with their headers, and
 # pkg-config, which finds them. With the argument `tests` also what the tests run: the sqlite3 shell, SQLCipher with
 # its own, pass with GnuPG, etcd with etcdctl, the openssl tool, and Python with `cryptography` and `jsonschema` or the means to
-# install them, and Chromium with its driver. With the argument `benchmarks` also LMDB with its headers. Does nothing when all are there.
+# install them, and Chromium with its driver, and Firefox with Xvfb. With the argument `benchmarks` also LMDB with its headers. Does nothing when all are there.
 set -eu
 
 has_libraries() {
   command -v pkg-config >/dev/null 2>&1 && pkg-config --exists sqlite3 libcrypto libcurl
 }
 
-# Homebrew has no browser with its driver; there the tests of the page are skipped.
+# Homebrew has no browsers that can be driven; there the tests of the page are skipped.
 has_browser() {
-  [ "$(uname -s)" = Darwin ] || { command -v chromium >/dev/null 2>&1 && command -v chromedriver >/dev/null 2>&1; }
+  [ "$(uname -s)" = Darwin ] || { command -v chromium >/dev/null 2>&1 && command -v chromedriver >/dev/null 2>&1 &&
+    command -v firefox-esr >/dev/null 2>&1 && command -v Xvfb >/dev/null 2>&1; }
 }
 
 has_test_tools() {
@@ -30,7 +31,7 @@ brew="pkg-config sqlite openssl@3 curl"
 case "${1:-}" in
   tests)
     has_all() { has_libraries && has_test_tools; }
-    debian="$debian sqlite3 sqlcipher pass gnupg etcd-server etcd-client openssl python3 python3-venv python3-cryptography python3-jsonschema chromium chromium-driver"
+    debian="$debian sqlite3 sqlcipher pass gnupg etcd-server etcd-client openssl python3 python3-venv python3-cryptography python3-jsonschema chromium chromium-driver firefox-esr xvfb"
     brew="$brew sqlcipher pass gnupg etcd python"
     ;;
   benchmarks)

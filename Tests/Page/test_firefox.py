@@ -1,0 +1,98 @@
+"""The page in a Firefox with a window: what it is used for most, seven tabs, and a program that is gone."""
+
+import unittest
+
+from cases import PageCase
+from firefox import Firefox
+from test_taken_port import Impostor
+
+PASSPHRASE = "correct horse"
+
+
+@unittest.skipUnless(Firefox.is_there(), "there is no Firefox, or no Xvfb")
+class FirefoxTests(PageCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.firefox = Firefox()
+        cls.addClassCleanup(cls.firefox.close)
+
+    def setUp(self):
+        super().setUp()
+        self.open_page()
+
+    def prepare(self):
+        super().prepare()
+        self.store.prefs("set", "vault/pin", "4711-sealed")
+        self.store.seal("vault", PASSPHRASE)
+
+    def open_page(self):
+        self.firefox.open(self.page.another_address())
+        self.firefox.wait(lambda: self.firefox.text(".row .value") is not None)
+
+    def row(self, name):
+        return self.firefox.script("""
+            const row = [...document.querySelectorAll('.row')].find((row) => row.querySelector('.name')?.textContent.startsWith(arguments[0]));
+            return row?.querySelector('.value').textContent ?? null""", name)
+
+    def test_a_setting_is_changed_with_enter_and_undone_and_a_change_of_a_shell_arrives(self):
+        firefox = self.firefox
+        firefox.choose("notes/first")
+        firefox.type("#editor textarea", "Bring the bread\ue007")
+        self.wait_value("notes/first", "Bring the bread")
+        firefox.click("#undo")
+        self.wait_value("notes/first", "Bring the milk")
+        self.store.prefs("set", "notes/count", "4")
+        firefox.wait(lambda: self.row("notes/count") == "4")
+
+    def test_a_sealed_value_is_revealed_and_hidden_again(self):
+        firefox = self.firefox
+        firefox.choose("vault/pin")
+        firefox.click("#reveal")
+        firefox.type("#passphrase", PASSPHRASE + "\ue007")
+        firefox.wait(lambda: firefox.text("#secret") == "4711-sealed")
+        self.store.prefs("lock")
+        firefox.wait(lambda: firefox.text("#secret") != "4711-sealed")
+
+    def test_seven_tabs_hear_of_a_change(self):
+        for _ in range(6):
+            address = self.page.another_address()
+            handle = self.firefox.command("WebDriver:NewWindow", {"type": "tab"})["handle"]
+            self.firefox.command("WebDriver:SwitchToWindow", {"handle": handle})
+            self.firefox.open(address)
+            self.firefox.wait(lambda: self.firefox.text(".row .value") is not None)
+        self.store.prefs("set", "notes/count", "70")
+        handles = self.firefox.command("WebDriver:GetWindowHandles")
+        self.assertEqual(len(handles), 7)
+        for handle in handles:
+            self.firefox.command("WebDriver:SwitchToWindow", {"handle": handle})
+            self.firefox.wait(lambda: self.row("notes/count") == "70")
+            if handle != handles[-1]:
+                self.firefox.command("WebDriver:CloseWindow")
+
+    def test_who_takes_the_port_gets_nothing_and_is_not_believed(self):
+        firefox = self.firefox
+        firefox.choose("notes/first")
+        firefox.type("#editor textarea", "typed but not saved")
+        port = self.page.port
+        self.page.process.kill()
+        self.page.process.wait()
+        other = Impostor(port)
+        self.addCleanup(other.close)
+        firefox.wait(lambda: "This page has ended" in firefox.text("body"))
+        self.assertTrue(other.seen)
+        self.assertFalse(any(b"typed but" in request or b"notes" in request for request in other.seen))
+        self.assertEqual(firefox.script("return document.querySelector('#unsaved textarea').value"), "typed but not saved")
+
+    def test_no_field_is_one_that_it_offers_to_keep_the_password_of(self):
+        firefox = self.firefox
+        firefox.choose("mail/token")
+        self.assertEqual(firefox.script("return getComputedStyle(document.querySelector('#editor input')).webkitTextSecurity"), "disc")
+        firefox.choose("vault/pin")
+        firefox.click("#reveal")
+        firefox.wait(lambda: firefox.script("return Boolean(document.querySelector('#passphrase'))"))
+        self.assertEqual(firefox.script("return document.querySelectorAll('[type=password]').length"), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
