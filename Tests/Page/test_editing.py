@@ -98,7 +98,9 @@ class EditingTests(PageCase):
     def test_text_grows_with_what_is_in_it(self):
         self.browser.choose("editor/greeting")
         before = self.browser.one("#editor textarea").size["height"]
-        self.browser.fill("#editor textarea", "Dear reader,\n\nthree lines\nand a fourth")
+        self.browser.fill("#editor textarea", "Dear reader,")
+        # Enter would save a text of one line.
+        self.browser.one("#editor textarea").send_keys(Keys.SHIFT, Keys.ENTER, Keys.NULL, "\nthree lines\nand a fourth")
         self.assertGreater(self.browser.one("#editor textarea").size["height"], before * 2)
         self.browser.click("#save")
         self.wait_value("editor/greeting", "Dear reader,\n\nthree lines\nand a fourth")
@@ -209,6 +211,35 @@ class EditingTests(PageCase):
         self.assertEqual([node.text for node in self.browser.all(".history ins")][0], "utter")
         self.browser.click(".history button")
         self.wait_value("notes/first", "Bring the bread")
+
+    def test_what_is_typed_stays_when_an_earlier_value_is_restored_and_comes_back_after_a_discard(self):
+        self.store.prefs("history", "--keep", "notes")
+        self.store.prefs("set", "notes/first", "Bring the bread")
+        self.browser.choose("notes/first")
+        self.browser.fill("#editor textarea", "typed")
+        self.browser.click("#history summary")
+        self.browser.press("Restore", ".history")
+        self.wait_value("notes/first", "Bring the milk")
+        self.assertEqual(self.browser.one("#editor textarea").get_attribute("value"), "typed")
+        self.browser.press("Discard", "#pending")
+        self.browser.wait(lambda: self.browser.one("#editor textarea").get_attribute("value") == "Bring the milk")
+        self.browser.press("Bring back", "#messages")
+        self.browser.wait(lambda: self.browser.one("#editor textarea").get_attribute("value") == "typed")
+        self.browser.click("#save")
+        self.wait_value("notes/first", "typed")
+
+    def test_a_double_click_on_save_is_one_save(self):
+        self.browser.choose("editor/size")
+        self.browser.fill("#editor input", "20")
+        self.browser.click("#review")
+        text = self.browser.driver.execute_script("return document.querySelector('dialog .difference').textContent")
+        self.assertIn(" → 20", text)
+        self.browser.press("Back", "dialog")
+        self.browser.driver.execute_script("const save = document.getElementById('save-one'); save.click(); save.click();")
+        self.wait_value("editor/size", "20")
+        self.browser.wait(lambda: "Saved editor/size" in self.browser.text("#messages"))
+        self.assertNotIn("meanwhile", self.browser.text("#messages"))
+        self.assertEqual(len(self.browser.all("#messages p")), 1)
 
     def test_several_changes_are_shown_as_a_difference_and_saved_in_one_transaction(self):
         self.browser.choose("editor/theme")

@@ -41,26 +41,37 @@ export class Changes {
     this.hooks.changed();
   }
 
+  /// Drops all changes, and offers to bring them back.
   discard() {
+    const dropped = [...this.pending];
     this.pending.clear();
     this.draw();
     this.hooks.saved([]);
+    message(dropped.length === 1 ? "Discarded 1 change." : `Discarded ${dropped.length} changes.`, { button: "Bring back", action: () => {
+      for (const [name, change] of dropped) if (!this.pending.has(name)) this.pending.set(name, change);
+      this.draw();
+      this.hooks.met();
+    } });
   }
 
   /// Saves changes in one transaction: all of those that are collected, unless some are named.
   ///
   /// Returns whether they are saved.
   async save(changes = [...this.pending.values()]) {
-    if (changes.length === 0 || changes.some(({ problem, theirs }) => problem || theirs)) return false;
+    // A second click while the first is answered is no second save.
+    if (this.isSaving || changes.length === 0 || changes.some(({ problem, theirs }) => problem || theirs)) return false;
     const request = { changes: changes.map(requestOf) };
     let answer;
+    this.isSaving = true;
     try {
       answer = await call("change", request);
     } catch (error) {
+      this.isSaving = false;
       if (error.kind === "vaultLocked" && await this.hooks.unlock()) return this.save(changes);
       this.fail(error, changes);
       return false;
     }
+    this.isSaving = false;
     for (const change of changes) {
       const name = identity(change.setting);
       const later = this.pending.get(name);

@@ -321,15 +321,19 @@ export class Details {
       difference(shortValue(version), shortValue(this.setting)))))];
   }
 
+  /// Saves at once; what is typed and not saved stays.
   restore(version) {
-    this.changes.collect({ setting: this.setting, restore: version.version, earlier: shortValue(version) });
-    this.save();
+    this.changes.save([{ setting: this.setting, restore: version.version, earlier: shortValue(version) }]);
   }
 }
 
 /// What is in one text and not in the other, between what both begin and end with.
 export function difference(before, after) {
   if (before === after) return element("p", { class: "difference" }, "As it is now.");
+  // Two numbers or words are clearer as a whole.
+  if (before.length <= 24 && after.length <= 24 && !/\s/.test(before + after)) {
+    return element("p", { class: "difference" }, before && element("del", {}, before), before && " → ", element("ins", {}, after));
+  }
   const [a, b] = [[...before], [...after]];
   let start = 0;
   while (start < Math.min(a.length, b.length) && a[start] === b[start]) start += 1;

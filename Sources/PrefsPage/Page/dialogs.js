@@ -51,7 +51,7 @@ export async function askPassphrase(hasKeyFile) {
 export function review(changes, save) {
   const rows = changes.map((change) => {
     const { setting } = change;
-    const now = setting.version === null || setting.version === undefined ? "" : shortValue(setting);
+    const now = setting.value === undefined || setting.value === null ? "" : shortValue(setting);
     const isHidden = setting.hidden || change.type === "secret";
     return element("li", {}, element("strong", {}, visible(nameOf(setting))),
       isHidden ? element("p", { class: "difference" }, newText(change)) : difference(now, newText(change)),
@@ -92,7 +92,6 @@ export async function examine() {
     list("Problems", report.problems), list("Notes", report.notes),
     element("dl", {}, [
       ["Store", report.path], ["Values checked", report.checkedValues], ["Pages checked", report.checkedPages],
-      ["Entropy per byte", report.entropyBitsPerByte && `${report.entropyBitsPerByte} of 8 bits`],
       ["Fleet", fleets.map(({ carrier, synced }) => `${carrier}, ${synced ? `in sync since ${timeText(synced)}` : "never synced"}`).join("; ") || undefined],
       ["Opens with", report.slots?.map(({ kind, label }) => label ? `${kind} “${label}”` : kind).join(", ")],
     ].filter(([, value]) => value !== undefined).map(([name, value]) => [element("dt", {}, name), element("dd", {}, visible(String(value)))])),
