@@ -44,7 +44,8 @@ struct UICommand: ParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Listen at a Unix socket, unix:PATH, for a reverse proxy, which must serve it by https and keep the Host header.", valueName: "socket"))
+      "Listen at a Unix socket, unix:PATH, for a reverse proxy, which must serve it by https and keep the Host header.",
+      valueName: "socket"))
   var listen: String?
 
   @OptionGroup var names: UndeclaredOptions

@@ -77,6 +77,11 @@ class SecretTests(PageCase):
         self.browser.wait(lambda: "Copied" in self.browser.text("#messages"))
         copied = self.browser.driver.execute_async_script("navigator.clipboard.readText().then(arguments[0], (e) => arguments[0](String(e)))")
         self.assertEqual(copied, "a\\u0007b\u0007\u202ec")
+        # It leaves the clipboard after half a minute, which is shorter here.
+        self.browser.driver.execute_script("""
+            const real = setTimeout; window.setTimeout = (action, time) => real(action, time === 30000 ? 100 : time)""")
+        self.browser.click("#copy-secret")
+        self.browser.wait(lambda: self.browser.driver.execute_async_script("navigator.clipboard.readText().then(arguments[0], (e) => arguments[0](String(e)))") == "")
         self.browser.driver.execute_script("dispatchEvent(new Event('blur'))")
         self.browser.wait(lambda: self.browser.text("#secret").startswith("<secret:"))
         self.assertEqual(self.browser.all("#copy-secret"), [])

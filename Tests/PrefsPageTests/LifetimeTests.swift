@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 @testable import PrefsPage
@@ -58,5 +59,35 @@ import Testing
     #expect(try await page.call("list", session: session).status == 200)
     #expect(page.lifetime.end == nil)
     try await page.close()
+  }
+}
+
+@Suite("The events of the settings page") struct EventQueueTests {
+  @Test("Of a page that reads none for long become one that has it look at everything, and the newest")
+  func overflow() throws {
+    let queue = EventQueue()
+    for number in 0..<300 { queue.add(.init(name: "commit", json: "\(number)")) }
+    queue.finish()
+    var events: [String] = []
+    while let event = queue.next() { events.append(event.json) }
+    #expect(events.first == CommitText.everything)
+    #expect(events.last == "299")
+    #expect(events.count < 300)
+  }
+
+  @Test("Reach the pages before the end, with its reason")
+  func end() throws {
+    let events = EventStream(PageLifetime(idleLimit: .seconds(900)))
+    let page = try #require(events.subscribe())
+    let reader = Thread {
+      var last: EventStream.Event?
+      while let event = page.events.next() { last = event }
+      #expect(last?.name == "end")
+      #expect(last?.json == #"{"reason":"idle"}"#)
+      events.close(page.number)
+    }
+    reader.start()
+    events.end("idle")
+    #expect(events.subscribe() == nil)
   }
 }

@@ -20,6 +20,8 @@ final class PageVault: Sendable {
 
   private struct State {
     var opening: Opening?
+    /// Where `prefs unlock` keeps the key of the vault that was opened.
+    var kept: UnlockState?
     /// The end of the kept key when the vault was locked by hand: that key is not used again.
     var refusedEnd: Date?
     /// What `prefs lock` had left when the vault was opened.
@@ -92,10 +94,9 @@ final class PageVault: Sendable {
   }
 
   private func note(_ opening: Opening) {
-    let mark = try? kept().watchLocks()
-    state.withLock { state in
-      (state.opening, state.refusedEnd, state.lockMark) = (opening, nil, mark)
-    }
+    let kept = try? kept()
+    let mark = try? kept?.watchLocks()
+    state.withLock { $0 = State(opening: opening, kept: kept, refusedEnd: nil, lockMark: mark) }
     changed(true)
   }
 
@@ -104,25 +105,21 @@ final class PageVault: Sendable {
   /// Locks it until it is opened again on purpose.
   func lock() {
     let end = try? kept().end()
-    state.withLock { state in
-      (state.opening, state.refusedEnd) = (nil, end)
-    }
+    state.withLock { $0 = State(refusedEnd: end) }
     vault.lock()
     changed(false)
   }
 
   /// Locks it where its time is over, or `prefs lock` was run; called every moment.
   func check() {
-    guard vault.isUnlocked,
-      let (opening, mark) = state.withLock({ state in state.opening.map { ($0, state.lockMark) } })
-    else { return }
-    let kept = try? kept()
+    let state = state.withLock { $0 }
+    guard vault.isUnlocked, let opening = state.opening else { return }
     let isOver =
       switch opening {
       case .until(let end): now() >= end
-      case .kept: kept?.end() == nil
+      case .kept: state.kept?.end() == nil
       }
-    guard isOver || kept.map({ $0.lockMark != mark }) ?? true else { return }
+    guard isOver || state.kept?.lockMark != state.lockMark else { return }
     lock()
   }
 }
