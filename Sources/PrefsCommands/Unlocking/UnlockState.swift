@@ -68,21 +68,23 @@ package struct UnlockState {
 
   // MARK: - Processes that keep a vault open
 
-  /// What the last `prefs lock` has left; nil where there was none.
+  /// The mark that the last `prefs lock` has left; nil where no process has ever watched for one.
   package var lockMark: LockMark? { LockMark(AgentSocket.lockMarkPath(storeID: storeID)) }
 
-  /// Prepares for ``lockMark`` to change with each `prefs lock` from now on.
+  /// Leaves a mark for `prefs lock` to replace: from now on ``lockMark`` changes with each.
   ///
-  /// - Returns: The mark that is there.
+  /// - Returns: The mark that is there now.
   package func watchLocks() throws -> LockMark? {
     try AgentSocket.prepareFolder()
+    // It may be there already.
+    try? FileDescriptor.writeNewFile([], to: AgentSocket.lockMarkPath(storeID: storeID))
     return lockMark
   }
 
   /// Tells processes that keep the vault open to lock it.
   func announceLock() throws {
-    // Without the folder none is watching.
-    guard AgentSocket.isFolderPrivate else { return }
+    // Without a mark none is watching.
+    guard AgentSocket.isFolderPrivate, lockMark != nil else { return }
     let path = AgentSocket.lockMarkPath(storeID: storeID)
     let new = "\(path).\(getpid())"
     unlink(new)
