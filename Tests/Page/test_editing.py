@@ -167,6 +167,15 @@ class EditingTests(PageCase):
         self.wait_value("notes/second", "Feed the cat")
         self.browser.wait(lambda: self.browser.row("notes/second"))
 
+    def test_a_new_name_is_suggested_and_has_no_blanks_at_its_ends(self):
+        self.browser.click("#new")
+        self.browser.fill("#new-collection", "notes")
+        self.browser.fill("#new-key", "fresh ")
+        self.browser.press("Go on", "dialog")
+        self.browser.wait(lambda: "blank" in self.browser.text("dialog"))
+        options = self.browser.driver.execute_script("return [...document.querySelectorAll('#new-collections option')].map((option) => option.value)")
+        self.assertIn("notes", options)
+
     def test_a_setting_goes_back_to_its_default_and_the_undo_brings_it_back(self):
         self.browser.choose("editor/theme")
         self.browser.click("#remove")

@@ -31,6 +31,17 @@ class ListTests(PageCase):
             self.browser.search(text)
             self.browser.wait(lambda: self.browser.names() == names)
 
+    def test_an_empty_list_says_why(self):
+        self.browser.search("nothing like this")
+        self.browser.wait(lambda: self.browser.text("#empty") == "No setting matches the search.")
+        self.browser.search("milk")
+        self.browser.wait(lambda: self.browser.text("#empty") == "")
+
+    def test_joiners_stay_where_they_join_and_show_where_they_do_not(self):
+        self.store.prefs("set", "notes/family", "\U0001f468\u200d\U0001f469 \u0645\u06cc\u200c\u062e a\u200db")
+        row = self.browser.wait(lambda: self.browser.row("notes/family"))
+        self.assertEqual(row["value"], "\U0001f468\u200d\U0001f469 \u0645\u06cc\u200c\u062e a\\u200db")
+
     def test_search_never_finds_a_secret(self):
         self.browser.search("hunter2")
         self.browser.wait(lambda: self.browser.text("#count") == "0 settings")

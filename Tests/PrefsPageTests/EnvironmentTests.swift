@@ -41,6 +41,18 @@ import Testing
     try await page.close()
   }
 
+  @Test("Are not made by setting something in one that does not exist")
+  func missing() async throws {
+    let page = try await page()
+    let session = try await page.session()
+    let change =
+      #"{"changes":[{"collection":"web@stagign","key":"limit","version":0,"type":"int","text":"1"}]}"#
+    let answer = try await page.call("change", change, session: session)
+    #expect(answer.status == 422)
+    #expect(answer.object["error"] as? String == "notFound")
+    try await page.close()
+  }
+
   @Test("Follow what is set and removed in their parent, and environments that come")
   func followed() async throws {
     let page = try await page()

@@ -67,13 +67,20 @@ export function review(changes, save) {
   return open("What will change", [element("p", {}, "All changes are saved in one transaction, or none."), element("ul", { class: "review" }, rows)], buttons);
 }
 
-/// Asks for the name of a new setting.
-export async function askName(collection) {
-  const place = element("input", { type: "text", value: collection ?? "", id: "new-collection", spellcheck: false });
+/// Asks for the name of a new setting; suggests the collections that are there.
+export async function askName(collection, collections) {
+  const place = element("input", { type: "text", value: collection ?? "", id: "new-collection", spellcheck: false, list: "new-collections" });
+  const problem = element("p", { class: "problem", role: "alert" });
   const key = element("input", { type: "text", id: "new-key", spellcheck: false, required: true });
   return open("A new setting", [
     element("p", {}, element("label", {}, "Collection ", place)), element("p", {}, element("label", {}, "Key ", key)),
-  ], [cancel, { label: "Go on", isMain: true, act: (close) => key.value && close({ collection: place.value, key: key.value }) }]);
+    element("datalist", { id: "new-collections" }, collections.map(({ name }) => element("option", { value: name }))), problem,
+  ], [cancel, { label: "Go on", isMain: true, act: (close) => {
+    const name = { collection: place.value, key: key.value };
+    // Nobody sees a blank there, nor finds the setting again.
+    if (Object.values(name).some((text) => text !== text.trim())) problem.textContent = "A name begins or ends with a blank.";
+    else if (name.key) close(name);
+  } }]);
 }
 
 /// Shows the report of the doctor.

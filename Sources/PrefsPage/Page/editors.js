@@ -51,7 +51,7 @@ function lineEditor({ type, text, label, changed }) {
 
 /// A text in one line, which Enter saves, until it has lines: Shift-Enter and pasting add them.
 function textEditor({ type, text, label, changed }) {
-  const area = element("textarea", { ...label, value: text, rows: 1, spellcheck: false });
+  const area = element("textarea", { ...label, dir: "auto", value: text, rows: 1, spellcheck: false });
   const isOneLine = () => type !== "json" && !area.value.includes("\n");
   area.addEventListener("keydown", (event) => {
     // What holds the editor saves.

@@ -31,8 +31,10 @@ export function fill(node, ...children) {
 }
 
 /// The text with what would be invisible, or would turn the text around, made visible.
+///
+/// Joiners stay between letters that they join: scripts and pictures are written with them.
 export function visible(text) {
-  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g,
+  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]|(?<![^\u0000-\u02af\u200c\u200d])[\u200c\u200d]|[\u200c\u200d](?![^\u0000-\u02af\u200c\u200d])/g,
     (letter) => `\\u${letter.codePointAt(0).toString(16).padStart(4, "0")}`);
 }
 
@@ -41,12 +43,14 @@ export function identity({ collection, key }) { return JSON.stringify([collectio
 
 /// The text as nodes, with what would be invisible as marked escapes, so that they are not taken for letters of the text.
 export function marked(text) {
-  return [...text].map((letter) => visible(letter) === letter ? letter : element("span", { class: "escape" }, visible(letter)))
-    .reduce((nodes, node) => {
-      if (typeof node === "string" && typeof nodes.at(-1) === "string") nodes.push(nodes.pop() + node);
-      else nodes.push(node);
-      return nodes;
-    }, []);
+  const nodes = [];
+  for (const letter of text) {
+    // Alone, a joiner joins nothing: in a secret it is better seen.
+    if (visible(letter) !== letter) nodes.push(element("span", { class: "escape" }, visible(letter)));
+    else if (typeof nodes.at(-1) === "string") nodes.push(nodes.pop() + letter);
+    else nodes.push(letter);
+  }
+  return nodes;
 }
 
 /// A setting as the shell names it.

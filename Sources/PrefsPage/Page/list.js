@@ -173,11 +173,11 @@ export class SettingsList {
     return element("div", properties,
       element("span", { class: "name" },
         setting.collection !== "" && element("span", { class: "collection" }, `${visible(setting.collection)}/`),
-        element("span", { class: "key" }, visible(setting.key)),
+        element("span", { class: "key", dir: "auto" }, visible(setting.key)),
         words.filter(Boolean).map((word) => element("span", { class: `tag ${word}` }, word)),
         isInherited && element("span", { class: "tag" }, `from ${visible(setting.origin.slice("parent:".length))}`)),
-      element("span", { class: "value" }, shortValue(setting)),
-      element("span", { class: "summary" }, setting.problem ?? visible(setting.summary)),
+      element("span", { class: "value", dir: "auto" }, shortValue(setting)),
+      element("span", { class: "summary", dir: "auto" }, setting.problem ?? visible(setting.summary)),
       element("span", { class: "type" }, setting.type));
   }
 

@@ -58,7 +58,17 @@ function openSelected() {
 function counted({ total, collections, unlocked }) {
   node("count").textContent = total === 1 ? "1 setting" : `${total.toLocaleString()} settings`;
   node("vault").hidden = !unlocked;
+  node("empty").textContent = total > 0 ? "" : emptyText();
   sidebar.show(collections);
+}
+
+/// Why the list is empty.
+function emptyText() {
+  const { search, filter: kind } = filter();
+  if (search.trim() !== "") return "No setting matches the search.";
+  if (kind === "changed") return "Nothing differs from its default.";
+  if (kind === "problems") return "There are no problems.";
+  return about.readOnly ? "There are no settings." : "There are no settings yet. “New…” makes one.";
 }
 
 function filter() {
@@ -137,7 +147,7 @@ node("doctor").addEventListener("click", examine);
 node("export").addEventListener("click", () => exportSettings(filter()));
 node("vault").addEventListener("click", () => call("lock").catch(failed));
 node("new").addEventListener("click", async () => {
-  const name = await askName(sidebar.current);
+  const name = await askName(sidebar.current, sidebar.collections);
   if (!name) return;
   document.body.classList.add("editing");
   const found = await call("setting", name).catch(failed);

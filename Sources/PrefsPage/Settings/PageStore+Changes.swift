@@ -174,6 +174,12 @@ extension PageStore {
       try transaction.restoreObject(forKey: key, inCollection: collection, version: version)
     case .set(let text, let type):
       try transaction.requireUnlocked(forKey: key, inCollection: collection)
+      if let environment = CollectionEnvironment(collection: collection), try !transaction.hasEnvironment(environment) {
+        throw Failure(
+          .notFound,
+          "there is no environment \(environment). Create it with `prefs env create \(environment)`. Nothing was changed."
+        )
+      }
       let declaration = try transaction.declaration(forKey: key, inCollection: collection)
       try transaction.setKeepingRest(
         try value(text, type, key, collection, declaration), forKey: key, inCollection: collection)
