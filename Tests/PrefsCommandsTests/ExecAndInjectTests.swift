@@ -82,7 +82,7 @@ import Testing
     ] {
       var variables = EnvironmentVariables(prefix: "")
       try variables.add(key, in: "x", .string("y"), isSecret: false)
-      #expect(variables.namesThatChangeLoading == [EnvironmentName.of(key, prefix: "")], "\(key)")
+      #expect(variables.namesThatChangeLoading == [VariableName.of(key, prefix: "")], "\(key)")
     }
     var variables = EnvironmentVariables(prefix: "")
     for key in ["port", "npm", "preferences", "go", "cc"] {
