@@ -177,9 +177,10 @@ struct Sources: CustomTestStringConvertible, Sendable {
     try proxy.close()
 
     let own = sources.environment.map { "\(expected.collection)@\($0)" } ?? expected.collection
+    let session = try CommandSession(SessionOptions(store: path))
+    let vault = PageVault(database, session, keyFile: nil, time: .seconds(900)) { _ in }
     let page = try PageStore(
-      database, session: CommandSession(SessionOptions(store: path)), scope: CollectionScope(named: [own]),
-      isReadOnly: false)
+      database, session: session, scope: CollectionScope(named: [own]), isReadOnly: false, vault: vault)
     let request = try PageRequest(#"{"collection": "\#(own)", "key": "port"}"#)
     let shown = try JSONSerialization.jsonObject(with: Data(page.setting(request).utf8)) as? [String: Any]
     #expect((shown?["locked"] as? String != nil) == expected.isLocked)

@@ -152,9 +152,10 @@ struct SkippedCase: CustomTestStringConvertible, Sendable {
     try proxy.close()
 
     let own = sources.environment.map { "net@\($0)" } ?? "net"
+    let session = try CommandSession(SessionOptions(store: tool.store))
+    let vault = PageVault(database, session, keyFile: nil, time: .seconds(900)) { _ in }
     let page = try PageStore(
-      database, session: CommandSession(SessionOptions(store: tool.store)), scope: CollectionScope(named: [own]),
-      isReadOnly: false)
+      database, session: session, scope: CollectionScope(named: [own]), isReadOnly: false, vault: vault)
     let request = try PageRequest(#"{"collection": "\#(own)", "key": "port"}"#)
     let shown = try JSONSerialization.jsonObject(with: Data(page.setting(request).utf8)) as? [String: Any]
     #expect(shown?["value"] as? Int == sources.value, "\(shown ?? [:])")

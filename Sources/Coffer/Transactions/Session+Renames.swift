@@ -226,7 +226,7 @@ extension Session {
       return try back != nil && isSame(back, item, at: source)
     } catch let error as CofferError {
       switch error {
-      case .locked, .notDecodable, .notEncodable, .invalidValue: return false
+      case .vaultLocked, .notDecodable, .notEncodable, .invalidValue: return false
       default: throw error
       }
     }

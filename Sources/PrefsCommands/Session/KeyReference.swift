@@ -137,10 +137,10 @@ package struct KeyReference {
       for slash in key.utf8.indices where key.utf8[slash] == UInt8(ascii: "/") {
         let (other, rest) = (String(key[..<slash]), String(key[key.utf8.index(after: slash)...]))
         guard try transaction.hasObject(forKey: rest, inCollection: other) else { continue }
-        return "\(Self.describe(other)) has key \"\(rest)\": name it with -c \(CommandHint.quoted(other))"
+        return "\(DisplayText.collection(other)) has key \"\(rest)\": name it with -c \(CommandHint.quoted(other))"
       }
       if let (other, rest) = try DeclaredKeys(transaction).split(key) {
-        return "key \"\(rest)\" is declared in \(Self.describe(other)): name it with -c \(CommandHint.quoted(other))"
+        return "key \"\(rest)\" is declared in \(DisplayText.collection(other)): name it with -c \(CommandHint.quoted(other))"
       }
     }
     guard place.parent == nil, let environment = CollectionEnvironment(collection: collection),

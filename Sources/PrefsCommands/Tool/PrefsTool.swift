@@ -144,7 +144,7 @@ public enum PrefsTool {
     case let error as CofferError:
       switch error {
       case .diskFull(let path)
-      where CommandSession.firstPath.map({ StoreLocation.isTaken($0) && OutputFile.isPart(path, ofStore: $0) }) ?? false:
+      where CommandSession.firstPath.map({ FilePlace.isTaken($0) && OutputFile.isPart(path, ofStore: $0) }) ?? false:
         (
           error.exitStatus.rawValue,
           [

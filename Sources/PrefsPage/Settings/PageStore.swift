@@ -163,7 +163,7 @@ final class PageStore: Sendable {
     let found = try unlocking {
       try connection.read { try reader.effectiveSettings(in: collection, $0).item(key, $0) }
     }
-    guard let value = found?.value else { throw Failure(.notFound, "the setting no longer exists.") }
+    guard let value = found.found?.value else { throw Failure(.notFound, "the setting no longer exists.") }
     let revealed = ValueText.revealed(value)
     return JSONText.object([
       ("kind", JSONText.quoted(value.kind.name)), ("text", JSONText.quoted(try EditedText.text(of: revealed))),

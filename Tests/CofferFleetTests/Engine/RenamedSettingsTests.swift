@@ -77,12 +77,12 @@ struct RenamedSettingsTests {
     let hosts = try await fleet(of: "a", "b", on: carrier)
     let (a, b) = (hosts[0], hosts[1])
     let old = try Preferences(database: a.database, collection: "web")
-    try old.declare(versionOne())
+    try await old.declare(versionOne())
     try await old.set(500, for: width, durability: .committed)
     try await old.set(2.5, for: delay, durability: .committed)
     try await sync(hosts)
     let new = try Preferences(database: b.database, collection: "web")
-    try new.declare(versionTwo())
+    try await new.declare(versionTwo())
     #expect(new[windowWidth] == 500 && new[milliseconds] == 2500)
     try await sync(hosts)
     #expect(old[width] == 500 && old[delay] == 2.5)
@@ -111,15 +111,15 @@ struct RenamedSettingsTests {
     let start = Int64(Date().timeIntervalSince1970)
     for host in hosts { host.setTime(start) }
     let old = try Preferences(database: b.database, collection: "web")
-    try old.declare(one)
-    try Preferences(database: a.database, collection: "web").declare(one)
+    try await old.declare(one)
+    try await Preferences(database: a.database, collection: "web").declare(one)
     let new = try Preferences(database: a.database, collection: "web")
-    try new.declare(two)
+    try await new.declare(two)
     try await new.set(500, for: windowWidth, durability: .committed)
     try await sync(hosts)
     // Version 1 is started again on the one host, and may not run any more on the other.
     for host in hosts { host.setTime(start + 39 * 86_400) }
-    try Preferences(database: b.database, collection: "web").declare(one)
+    try await Preferences(database: b.database, collection: "web").declare(one)
     for host in hosts { host.setTime(start + 45 * 86_400) }
     let ended = try await a.connection.readWrite { try $0.contract { _ in true } }
     #expect(ended.count == 1)
@@ -130,7 +130,7 @@ struct RenamedSettingsTests {
     #expect(new[windowWidth] == 600)
     // Now it may not run there either.
     for host in hosts { host.setTime(start + 120 * 86_400) }
-    try Preferences(database: b.database, collection: "web").declare(two)
+    try await Preferences(database: b.database, collection: "web").declare(two)
     for host in hosts { _ = try await host.connection.readWrite { try $0.contract { _ in true } } }
     try await sync(hosts)
     for host in hosts { _ = try await host.connection.readWrite { try $0.contract { _ in true } } }
