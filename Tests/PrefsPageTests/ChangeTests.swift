@@ -151,7 +151,7 @@ import Testing
       renamed.formerNames = [Declaration.FormerName(place: SettingPlace("w", in: "c"))]
       try transaction.declare([renamed], by: "c", version: "2")
     }
-    let session = try page.session()
+    let session = try await page.session()
     func expect(_ value: String?, location: SourceLocation = #_sourceLocation) throws {
       #expect(try text(page, "w", "c") == value && text(page, "ww", "c") == value, sourceLocation: location)
     }
