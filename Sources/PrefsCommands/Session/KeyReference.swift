@@ -140,7 +140,8 @@ package struct KeyReference {
         return "\(DisplayText.collection(other)) has key \"\(rest)\": name it with -c \(CommandHint.quoted(other))"
       }
       if let (other, rest) = try DeclaredKeys(transaction).split(key) {
-        return "key \"\(rest)\" is declared in \(DisplayText.collection(other)): name it with -c \(CommandHint.quoted(other))"
+        return
+          "key \"\(rest)\" is declared in \(DisplayText.collection(other)): name it with -c \(CommandHint.quoted(other))"
       }
     }
     guard place.parent == nil, let environment = CollectionEnvironment(collection: collection),
