@@ -58,7 +58,7 @@ import Testing
     try database.close()
   }
 
-  @Test("keeps stored text that is not JSON, which an import refuses with its key")
+  @Test("keeps stored text that is not JSON, which an import refuses with its row")
   func textThatIsNotJSON() throws {
     let store = try TemporaryStore()
     let database = try store.open()
@@ -72,7 +72,7 @@ import Testing
     let error = #expect(throws: CofferError.self) {
       try Database.inMemory().importPlain(from: file.path, format: .sqlite)
     }
-    #expect("\(error as Any)".contains("spoilt"))
+    #expect("\(error as Any)".contains("row 1, column value"))
     try database.close()
   }
 
