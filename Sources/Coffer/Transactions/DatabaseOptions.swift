@@ -82,7 +82,7 @@ public struct DatabaseOptions: Sendable {
     self.acceptsOlderStore = acceptsOlderStore
   }
 
-  /// What ``Database/openOrCreate(at:key:options:)``, and everything based on it, does if there is no store.
+  /// What `openOrCreate(at:key:options:)` of ``Database``, and everything based on it, does if there is no store.
   public enum OpeningMode: Sendable {
     /// Creates one.
     case createIfMissing
