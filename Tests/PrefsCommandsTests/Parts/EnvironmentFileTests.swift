@@ -197,7 +197,8 @@ struct EnvironmentFileTests {
         try Data(file).write(to: URL(fileURLWithPath: path))
         let first = file.dropFirst(2).first ?? 0
         let isQuoted = first == UInt8(ascii: "'") || first == UInt8(ascii: "\"")
-        let isWord = first != 0x20 && !value.utf8.contains(where: " \t&|<>()".utf8.contains)
+        // Of each of its lines: what a shell takes for a command may end it.
+        let isWord = first != 0x20 && !file.contains(where: " \t&|<>()".utf8.contains)
         let isOfShells = isExport || isQuoted || isWord
         files.append((path, value, isOfShells))
       }
