@@ -19,7 +19,7 @@ extension Session {
     let (versions, names) = (try versionsInUse(), try collections.all().map(\.0))
     let behind = try RenameTable(connection: connection).behind()
     var ended: Set<SettingPlace> = []
-    return all.all.filter(isChosen).compactMap { rename in
+    let endings: [Contraction] = all.all.filter(isChosen).compactMap { rename in
       guard !ended.contains(rename.current), !ended.contains(rename.former) else { return nil }
       func outcome(_ name: SettingPlace, _ other: SettingPlace) -> Contraction.Outcome {
         if let user = all.user(of: name, versions) {
@@ -46,6 +46,11 @@ extension Session {
         return Contraction(rename: rename, name: rename.current, outcome: outcome(rename.current, rename.former))
       }
       return Contraction(rename: rename, name: rename.former, outcome: former)
+    }
+    // A name in between may end by one rename, and be kept by another one.
+    return endings.filter { ending in
+      if case .contracted = ending.outcome { return true }
+      return !ended.contains(ending.name)
     }
   }
 
