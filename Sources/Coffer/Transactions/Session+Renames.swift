@@ -128,23 +128,30 @@ extension Session {
         try letFollow(behind.source, isRetry: true)
       }
       guard !new.isEmpty else { return }
-      let keepsAllHistory = transaction.keepsAllHistory
-      transaction.keepsAllHistory = true
-      defer { transaction.keepsAllHistory = keepsAllHistory }
       let names = try collections.all().map(\.0)
-      for begun in new {
-        for pair in begun.rename.places(among: names).sorted(by: { $0.current < $1.current }) {
-          let (current, former) = (try storedItem(pair.current), try storedItem(pair.former))
-          switch (current != nil, former != nil) {
-          case (false, false): break
-          case (true, true) where begun.precedence == .neither: break
-          case (true, true): try letFollow(begun.precedence == .current ? pair.current : pair.former)
-          case (true, false): try letFollow(pair.current)
-          case (false, true): try letFollow(pair.former)
+      try keepingAllHistory {
+        for begun in new {
+          for pair in begun.rename.places(among: names).sorted(by: { $0.current < $1.current }) {
+            let (current, former) = (try storedItem(pair.current), try storedItem(pair.former))
+            switch (current != nil, former != nil) {
+            case (false, false): break
+            case (true, true) where begun.precedence == .neither: break
+            case (true, true): try letFollow(begun.precedence == .current ? pair.current : pair.former)
+            case (true, false): try letFollow(pair.current)
+            case (false, true): try letFollow(pair.former)
+            }
           }
         }
       }
     }
+  }
+
+  /// Runs `body`, which puts all that it replaces and removes into the history.
+  func keepingAllHistory<Result>(_ body: () throws -> Result) rethrows -> Result {
+    let keepsAllHistory = transaction.keepsAllHistory
+    transaction.keepsAllHistory = true
+    defer { transaction.keepsAllHistory = keepsAllHistory }
+    return try body()
   }
 
   private var table: RenameTable { RenameTable(connection: connection) }
@@ -238,11 +245,10 @@ extension Session {
     guard let item = try storedItem(pair.former), try storedItem(pair.current) == nil else { return }
     do {
       let new = try converted(item, link, from: pair.former)
-      let keepsAllHistory = transaction.keepsAllHistory
-      transaction.keepsAllHistory = true
-      defer { transaction.keepsAllHistory = keepsAllHistory }
-      _ = try setAlone(new, pair.current.key.string, in: pair.current.collection.string)
-      _ = try removeAlone(pair.former.key.string, in: pair.former.collection.string)
+      try keepingAllHistory {
+        _ = try setAlone(new, pair.current.key.string, in: pair.current.collection.string)
+        _ = try removeAlone(pair.former.key.string, in: pair.former.collection.string)
+      }
       transaction.followers += [pair.current, pair.former]
     } catch is Refusal {
       // It stays where it is, which `prefs validate` shows.
@@ -302,7 +308,7 @@ extension Session {
 
   /// An object with the metadata and the dates of another item, in the form for its own place.
   func held<Object: Encodable>(_ object: Object, from: SettingPlace, to: SettingPlace) throws -> HeldItem {
-    let old = try storedItem(from.key.string, in: from.collection.string)
+    let old = try storedItem(from)
     let metadata = try old?.metadata.map {
       try core.value(.metadata, $0, from.key.string, in: from.collection.string)
     }

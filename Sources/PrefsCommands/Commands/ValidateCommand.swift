@@ -60,8 +60,7 @@ struct ValidateCommand: ParsableCommand {
     } else {
       var output = StandardOutput()
       for finding in findings {
-        let name = KeyText.of(finding.key, in: finding.collection)
-        output.write(DisplayText.escapingControls("\(name) \(finding.text)") + "\n")
+        output.write(DisplayText.escapingControls(finding.sentence) + "\n")
       }
       try output.finish()
     }

@@ -21,6 +21,9 @@ package struct SettingFinding {
   /// The declared key that it may have been meant to be.
   var near: String?
 
+  /// The whole sentence.
+  var sentence: String { "\(KeyText.of(key, in: collection)) \(text)" }
+
   /// What is wrong with a stored entry of a collection for which settings are declared.
   ///
   /// - Parameters:

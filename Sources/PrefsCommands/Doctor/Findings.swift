@@ -51,12 +51,8 @@ package struct Findings {
           (try? ManagedFindings(application: application, declared: declared).all(transaction)) ?? []
         } + ((try? ManagedFindings.disagreements(declared)) ?? [])
       // Values are checked by `prefs validate`.
-      let doubts = findings.filter { ![.type, .limit].contains($0.kind) }.map { finding in
-        "\(KeyText.of(finding.key, in: finding.collection)) \(finding.text)"
-      }
-      let names = try SettingFinding.ofNames(transaction).map { finding in
-        "\(KeyText.of(finding.key, in: finding.collection)) \(finding.text)"
-      }
+      let doubts = findings.filter { ![.type, .limit].contains($0.kind) }.map(\.sentence)
+      let names = try SettingFinding.ofNames(transaction).map(\.sentence)
       return (ManagedSettings.problems(ofApplications: applications).map(\.description) + names, doubts)
     }
   }
