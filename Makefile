@@ -60,7 +60,9 @@ test: test-deps lint ## Lint, build with warnings as errors, run all tests and t
 	Tests/Lint/test_floors.py
 	COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --build-tests --enable-all-traits
 	Scripts/public-interface --check "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
-	COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) test --enable-all-traits --skip-build $(WIDTH)
+	@rm -f .build/tests-swift-testing.xml
+	COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) test --enable-all-traits --skip-build $(WIDTH) --xunit-output .build/tests.xml || \
+	  { Scripts/failed-tests .build/tests-swift-testing.xml; exit 1; }
 	Tests/Interop/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 	Tests/Dependents/run
 	Tests/Documentation/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"

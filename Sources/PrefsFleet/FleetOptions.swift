@@ -63,10 +63,17 @@ struct FleetOptions: ParsableArguments {
         }
       }
     } catch {
-      if isLeftEmpty, (try? Database.remove(at: session.path)) != nil {
-        common.note("removed the store \(session.path) again.")
-      }
+      if isLeftEmpty { removeAgain(session.path) }
       throw error
+    }
+  }
+
+  private func removeAgain(_ path: String) {
+    do {
+      try Database.remove(at: path)
+      common.note("removed the store \(path) again.")
+    } catch {
+      common.note("the new store \(path) is empty, and could not be removed: \(error)")
     }
   }
 

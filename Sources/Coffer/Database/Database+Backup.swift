@@ -36,7 +36,7 @@ extension Database {
   private var vfs: EncryptingVFS {
     switch backing {
     case .file(let store): store.vfs
-    case .memory: .standard
+    case .memory, .closed: .standard
     }
   }
 

@@ -106,6 +106,7 @@ extension Database {
     } catch CofferError.notAStore(_, let reason) {
       throw CofferError.notAStore(path: backup, reason: reason)
     }
+    let store = try copy.storeOnDisk()
     let compared: ComparedStore
     do {
       defer { try? copy.close() }
@@ -113,7 +114,7 @@ extension Database {
       compared = try compare(copy, withStoreAt: path, key, options, unwatched, vfs)
       if !compared.keys.isEmpty { try confirm(compared.keys) }
     }
-    if case .file(let store) = copy.backing { try store.markPlaced() }
+    try store.markPlaced()
     // If it was another one, the vault of the backup is then the one to remember.
     return (compared.state, compared.keys.changesVaultKey ? nil : compared.memory)
   }

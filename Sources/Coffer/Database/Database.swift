@@ -19,11 +19,13 @@ public final class Database: Sendable {
   public typealias OpeningMode = DatabaseOptions.OpeningMode
 
   /// Whether it is in memory, where nothing is that an administrator could lock.
-  package var isInMemory: Bool { if case .memory = backing { true } else { false } }
+  package let isInMemory: Bool
 
   enum Backing: Sendable {
     case file(Store)
     case memory(HeapStore)
+    /// The database was closed, and let go of its store and the keys in it.
+    case closed
   }
 
   /// The path of the store; a made-up one for a store in memory.
@@ -103,6 +105,7 @@ public final class Database: Sendable {
     switch backing {
     case .file(let store): (path, givenPath) = (store.path, store.givenPath)
     case .memory(let store): (path, givenPath) = (store.path, store.path)
+    case .closed: throw CofferError.closed
     }
     let vault = VaultKeys()
     var witness: StoreWitness?
@@ -112,10 +115,10 @@ public final class Database: Sendable {
         StoreWitness(anchor: anchor, path: path, vault: vault) { options.logger.warning("\(path): \($0)") }
       }
     }
-    let isOnDisk = if case .file = backing { true } else { false }
+    isInMemory = if case .memory = backing { true } else { false }
     let this = WeakDatabase()
     core = DatabaseCore(
-      options: options, path: isOnDisk ? givenPath : nil, vault: vault, witness: witness, faults: faults,
+      options: options, path: isInMemory ? nil : givenPath, vault: vault, witness: witness, faults: faults,
       connect: {
         guard let database = this.database else { throw CofferError.closed }
         return try database.connect()
@@ -132,6 +135,7 @@ public final class Database: Sendable {
     switch backing {
     case .file(let store): try SQLiteConnection.open(store, busyTimeout: busyTimeout)
     case .memory(let store): try SQLiteConnection(inMemory: store, busyTimeout: busyTimeout)
+    case .closed: throw CofferError.closed
     }
   }
 
@@ -488,7 +492,7 @@ public final class Database: Sendable {
     for proxy in state.withLock({ $0.proxies.compactMap(\.proxy) }) { proxy.vaultWasUnlocked() }
   }
 
-  /// Waits for running transactions, flushes all proxies, closes all connections, and locks the vault.
+  /// Waits for running transactions, flushes all proxies, closes all connections, locks the vault, and wipes the store's keys.
   ///
   /// When this returns, all changes made through proxies before are in the store. From then on, everything on this database
   /// throws `CofferError.closed`, including its proxies and `Preferences`.
@@ -554,6 +558,8 @@ public final class Database: Sendable {
       do { try connection.close() } catch { firstError = firstError ?? error }
     }
     closeWitness()
+    // A store is open in this process while something refers to it, and a caller may refer to the database for longer.
+    currentBacking.withLock { $0 = .closed }
     if let firstError { throw firstError }
   }
 

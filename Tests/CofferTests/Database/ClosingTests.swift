@@ -74,6 +74,25 @@ import Testing
     #expect(try reopened(store, "second") == 2)
   }
 
+  @Test("lets go of the store and its keys, so that it can be removed and restored while something refers to the database")
+  func letsGo() async throws {
+    let store = try TemporaryStore()
+    let database = try store.open()
+    let backup = "\(store.folder)/backup.coffer"
+    try await database.backup(to: backup, key: store.key)
+    let proxy = try ConnectionProxy(database: database)
+    try proxy.setObject(1, forKey: "a")
+    #expect(throws: CofferError.busy) { try Database.remove(at: store.path) }
+    weak let keys = try database.storeOnDisk()
+    try await database.close()
+    #expect(keys == nil)
+    #expect(throws: CofferError.closed) { try database.storeOnDisk() }
+    #expect(throws: CofferError.closed) { try database.makeConnection() }
+    try await Database.restore(at: store.path, from: backup, key: store.key)
+    try Database.remove(at: store.path)
+    withExtendedLifetime((database, proxy)) {}
+  }
+
   @Test("stores each change accepted from another thread, and refuses the rest")
   func racingChanges() throws {
     let store = try TemporaryStore()

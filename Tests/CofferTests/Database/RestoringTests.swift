@@ -370,8 +370,9 @@ import Testing
     try connection.close()
     // What is there between the rename and the next step: another file, with the log of the former one.
     let copy = try Database.open(at: backup, key: store.key)
+    let file = try copy.storeOnDisk()
     try copy.close()
-    if case .file(let store) = copy.backing { try store.markPlaced() }
+    try file.markPlaced()
     try #require(Child.run("/bin/cp", [backup, place.path]).status == 0)
     #expect(FileManager.default.fileExists(atPath: place.path + "-wal"))
     #expect(throws: CofferError.self) {
