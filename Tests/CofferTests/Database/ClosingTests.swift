@@ -74,7 +74,7 @@ import Testing
     #expect(try reopened(store, "second") == 2)
   }
 
-  @Test("lets go of the store and its keys, so that it can be removed and restored while something refers to the database")
+  @Test("lets go of the store and its keys: while something refers to the database, it can be removed and restored")
   func letsGo() async throws {
     let store = try TemporaryStore()
     let database = try store.open()
