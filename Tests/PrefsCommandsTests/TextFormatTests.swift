@@ -160,6 +160,32 @@ struct TextFormatTests {
     try tool.succeed("set", "two/a.b", "1")
     let ambiguous = try tool.run("import", "-", "-c", "two", "--format", "env", input: "A_B=2\n")
     #expect(ambiguous.code == 8 && ambiguous.message.contains("\"a-b\" and \"a.b\""), "\(ambiguous.message)")
+    let twice = try tool.run("import", "-", "-c", "new", "--format", "env", input: "MAX_SIZE=1\nmax.size=2\n")
+    #expect(twice.code == 8 && twice.message.contains("MAX_SIZE and max.size are both"), "\(twice.message)")
+    #expect(try tool.succeed("get", "new/max.size") == "7\n")
+  }
+
+  @Test(
+    "Both names of a renamed setting are imported with one value, and refused with two", arguments: ["json", "sqlite"])
+  func namesOfOneSetting(_ format: String) throws {
+    let former = #"{"name":"w","collection":"net","type":"int","default":1}"#
+    let current = #"{"name":"ww","collection":"net","type":"int","default":1,"formerly":[{"name":"w"}]}"#
+    for (version, declaration) in [("1", former), ("2", current)] {
+      try tool.succeed(
+        "schema", "load", "-", "--application", "a", "--application-version", version, input: "[\(declaration)]")
+    }
+    try tool.succeed("set", "net/w", "5")
+    let file = tool.path("net.\(format)")
+    try tool.succeed("export", "-o", file, "net")
+    try tool.succeed("set", "net/ww", "6")
+    let place = format == "sqlite" ? [] : ["-c", "net"]
+    for options in [["--dry-run"], []] {
+      #expect(try tool.run(["import", file] + place + options, input: "".utf8).code == 0)
+    }
+    #expect(try tool.succeed("list", "net", "--values", "--plain") == "w\t5\nww\t5\n")
+    let two = try tool.run("import", "-", "-c", "net", "--format", "json", input: #"{"w":1,"ww":2}"#)
+    #expect(two.code == 8 && two.message.contains("are names of one setting"), "\(two.message)")
+    #expect(try tool.succeed("list", "net", "--values", "--plain") == "w\t5\nww\t5\n")
   }
 
   @Test(

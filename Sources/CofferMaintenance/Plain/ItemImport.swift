@@ -105,6 +105,7 @@ struct ItemImport {
     if let first = problems.first {
       throw problems.count == 1 ? first.error : .invalidSettings(problems.map(\.problem))
     }
+    try letNamesFollow(transaction)
     if mode == .replace { try removeOthers(transaction) }
     if isDryRun { transaction.rollback() }
     report.collections = keys.keys.sorted().map(\.string)
@@ -112,6 +113,28 @@ struct ItemImport {
       (ByteString($0.collection), ByteString($0.key)) < (ByteString($1.collection), ByteString($1.key))
     }
     return report
+  }
+
+  /// Lets the other names of what was set follow.
+  ///
+  /// - Throws: `CofferError.malformedSettings` if a value of the file would be lost by that: the file has another one for the
+  ///   other name of the setting.
+  private func letNamesFollow(_ transaction: borrowing ReadWriteTransaction) throws {
+    let session = transaction.session
+    var pairs: [(key: String, collection: String, other: SettingPlace, item: HeldItem?)] = []
+    for (collection, own) in keys {
+      for key in own {
+        let others = try session.otherNames(of: key.string, in: collection.string)
+        guard let other = others.first(where: { keys[$0.collection]?.contains($0.key) ?? false }) else { continue }
+        pairs.append((key.string, collection.string, other, try session.item(key.string, in: collection.string)))
+      }
+    }
+    try transaction.letNamesFollow()
+    for pair in pairs where try session.item(pair.key, in: pair.collection) != pair.item {
+      let place = SettingPlace(pair.key, in: pair.collection)
+      throw CofferError.malformedSettings(
+        source: "the imported data", reason: "\(place) and \(pair.other) are names of one setting, with two values")
+    }
   }
 
   private mutating func removeOthers(_ transaction: borrowing ReadWriteTransaction) throws {

@@ -22,9 +22,10 @@ struct ImportCommand: ParsableCommand {
         yaml         One document of the core schema of YAML 1.2, with timestamps, !!binary and merge keys (<<): no and off \
       are text. Aliases are expanded within limits; other tags and %YAML 1.1 are refused.
         toml         Dates need an offset; a day alone is its midnight in UTC.
-        env          Lines NAME=value, with export and comments, that POSIX shells, python-dotenv and Node's parser read \
+        env          Lines NAME=value, with export and comments, that python-dotenv, Node's parser and POSIX shells read \
       alike; others are refused with their numbers: a quote, \\, $, # or ; inside a word without quotes, escapes in double \
-      quotes, text after a closing quote. Without quotes, spaces and & | < > ( ) are part of the value. Nothing is expanded. \
+      quotes, text after a closing quote, blanks before a comment. Lines that shells take for no assignment, such as those with \
+      spaces or & | < > ( ) outside of quotes, are read as the other two read them. Nothing is expanded. \
       NAME stands for the key that `prefs exec` passes under it, such as db.host for DB_HOST, if that is set or declared. A \
       value is read as the declared type of its setting, or else as the type of the existing value, as by `prefs set`; others \
       are text.

@@ -23,9 +23,40 @@ enum EnvironmentFile {
     let text = ValueText.text(value)
     if Redaction.isPlaceholder(text) { throw FormatProblem("it would be read as a hidden secret") }
     if text.utf8.contains(0) { throw FormatProblem("it holds the character U+0000") }
+    guard isWhole(text, of: value) else {
+      throw FormatProblem("its text, as `prefs get` prints it, is not all of it; use another format")
+    }
     _ = try EnvironmentQuotes.quoted(text)
     return .string(text)
   }
+
+  /// Whether a date or a composite value can be read again from its text: that has no fractions of a millisecond, and inside of
+  /// lists no types but those of JSON.
+  private static func isWhole(_ text: String, of value: Value) -> Bool {
+    switch value {
+    case .date(let date): Timestamp.date(text)?.timeIntervalSinceReferenceDate == date.timeIntervalSinceReferenceDate
+    case .array, .dictionary: (try? JSONReader.value(text).stored) == (try? value.stored)
+    default: true
+    }
+  }
+
+  /// The name under which a key is written.
+  ///
+  /// - Throws: ``FormatProblem``, also for a variable that bash or dash does not let a file set.
+  static func writtenName(_ key: String) throws -> String {
+    let name = try name(key)
+    guard !shellsOwn.contains(name) else {
+      throw FormatProblem("\(name) is a variable of the shell's own, which no file sets")
+    }
+    return name
+  }
+
+  /// https://www.gnu.org/software/bash/manual/html_node/Bash-Variables.html; OPTIND, which must be a number, by POSIX.
+  private static let shellsOwn: Set<String> = [
+    "_", "BASHOPTS", "BASHPID", "BASH_ARGC", "BASH_ARGV", "BASH_COMMAND", "BASH_LINENO", "BASH_SOURCE", "BASH_SUBSHELL",
+    "BASH_VERSINFO", "DIRSTACK", "EPOCHREALTIME", "EPOCHSECONDS", "EUID", "FUNCNAME", "GROUPS", "HISTCMD", "LINENO",
+    "OPTIND", "PPID", "RANDOM", "SECONDS", "SHELLOPTS", "SRANDOM", "UID",
+  ]
 
   /// The variable's name for a key, as in `exec`.
   ///

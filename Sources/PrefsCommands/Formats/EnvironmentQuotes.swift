@@ -34,7 +34,8 @@ enum EnvironmentQuotes {
       case UInt8(ascii: "\""): "a quote"
       case UInt8(ascii: "`"): "a backquote, which a shell runs"
       case UInt8(ascii: "$") where next.map(expands) ?? false: "a $, which a shell expands"
-      case UInt8(ascii: "\\") where next.map("\\'\"abfnrtv$`\n".utf8.contains) ?? false:
+      // bash 5.2 drops a U+007F there.
+      case UInt8(ascii: "\\") where next.map("\\'\"abfnrtv$`\n\u{7f}".utf8.contains) ?? false:
         "an escape, which shells, python-dotenv and Node read differently"
       case UInt8(ascii: "\\") where next == nil: backslashAtEnd
       default: lineEnd(byte)
@@ -57,7 +58,8 @@ enum EnvironmentQuotes {
       case UInt8(ascii: "~") where previous == nil || previous == UInt8(ascii: ":"):
         return "a ~, which a shell replaces with the home folder"
       case UInt8(ascii: "{") where isExported: return "a brace after export, which a shell expands"
-      case 0x20, 0x09: return nil
+      case 0x20: return nil
+      case 0x09 where previous != nil && next != nil: return nil
       case 0..<0x20, 0x7f: return "a control character, which a shell keeps"
       default: return nil
       }

@@ -19,13 +19,25 @@ struct EnvironmentReader {
   mutating func variables() throws -> FileTree {
     var variables = FileTree.Builder()
     while true {
-      skip { AsciiSpace.contains($0) }
+      let start = position
+      skip { $0 == 0x20 }
+      let isIndented = position > start
       guard let byte = peek() else { break }
+      if byte == UInt8(ascii: "\n") || byte == UInt8(ascii: "\r") && isLineEnd(position) {
+        if isIndented, hasMore { note("blanks alone, where Node begins the next name; remove them", at: start) }
+        position += 1
+        continue
+      }
       if byte == UInt8(ascii: "#") {
+        if isIndented { note("blanks before a comment, where Node begins the next name; remove them", at: start) }
+        skipComment()
+        continue
+      }
+      if AsciiSpace.contains(byte) {
+        note("white space other than spaces before a name, which Node takes for a part of it; remove it", at: start)
         skipLine()
         continue
       }
-      let start = position
       guard let (name, isExported) = name() else {
         note("not NAME=value", at: start)
         skipLine()
@@ -68,8 +80,7 @@ struct EnvironmentReader {
   private mutating func name() -> (name: String, isExported: Bool)? {
     var name = word()
     var isExported = false
-    if name == "export", let byte = peek(), Self.isBlank(byte) {
-      skip(while: Self.isBlank)
+    if name == "export", take(" ") {
       isExported = true
       name = word()
     }
@@ -89,13 +100,12 @@ struct EnvironmentReader {
 
   /// The value, and moves past its line.
   private mutating func value(isExported: Bool) -> String {
-    let start = position
-    skip(while: Self.isBlank)
+    skip { $0 == 0x20 }
     switch peek() {
     case UInt8(ascii: "'"):
       return quoted { EnvironmentQuotes.problem(inSingleQuotes: $0) }
     case UInt8(ascii: "\""): return quoted { EnvironmentQuotes.problem(inDoubleQuotes: $0) }
-    default: return plain(isExported: isExported, isSpaced: position > start)
+    default: return plain(isExported: isExported)
     }
   }
 
@@ -123,21 +133,23 @@ struct EnvironmentReader {
     if !isEnd, peek() != UInt8(ascii: "#") || afterQuote == position {
       note("text after the closing quote, which shells, python-dotenv and Node read differently", at: position)
     }
-    skipLine()
+    skipComment()
     return String(decoding: content, as: UTF8.self)
   }
 
-  private mutating func plain(isExported: Bool, isSpaced: Bool) -> String {
+  private mutating func plain(isExported: Bool) -> String {
     let start = position
     skipLine()
     var content = bytes[start..<position]
-    // A comment follows a blank; a value that begins with # is checked below.
+    if content.last == UInt8(ascii: "\r") { content.removeLast() }
+    // A comment follows a space; a value that begins with # is checked below.
     for index in content.indices.dropFirst()
-    where content[index] == UInt8(ascii: "#") && Self.isBlank(content[index - 1]) {
+    where content[index] == UInt8(ascii: "#") && content[index - 1] == 0x20 {
+      noteReturn(in: content[index...])
       content = content[..<index]
       break
     }
-    while let last = content.last, Self.isBlankOrReturn(last) { content.removeLast() }
+    while content.last == 0x20 { content.removeLast() }
     if let problem = EnvironmentQuotes.problem(outsideQuotes: content, isExported: isExported) {
       note("\(problem) and other readers do not; put the value in quotes", at: start)
     } else if String(decoding: content, as: UTF8.self).unicodeScalars.contains(where: {
@@ -159,9 +171,14 @@ struct EnvironmentReader {
 
   // MARK: - Bytes
 
-  private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+  private static func isBlankOrReturn(_ byte: UInt8) -> Bool { " \t\r".utf8.contains(byte) }
 
-  private static func isBlankOrReturn(_ byte: UInt8) -> Bool { isBlank(byte) || byte == UInt8(ascii: "\r") }
+  /// Whether the carriage return at a place belongs to the end of its line.
+  private func isLineEnd(_ position: Int) -> Bool {
+    position + 1 == bytes.count || bytes[position + 1] == UInt8(ascii: "\n")
+  }
+
+  private var hasMore: Bool { bytes[position...].contains { !AsciiSpace.contains($0) } }
 
   private func peek() -> UInt8? { position < bytes.count ? bytes[position] : nil }
 
@@ -177,5 +194,18 @@ struct EnvironmentReader {
 
   private mutating func skipLine() {
     skip { $0 != UInt8(ascii: "\n") }
+  }
+
+  private mutating func skipComment() {
+    let start = position
+    skipLine()
+    var comment = bytes[start..<position]
+    if comment.last == UInt8(ascii: "\r") { comment.removeLast() }
+    noteReturn(in: comment)
+  }
+
+  private mutating func noteReturn(in comment: ArraySlice<UInt8>) {
+    guard let place = comment.firstIndex(of: UInt8(ascii: "\r")) else { return }
+    note("a carriage return in a comment, where python-dotenv ends it", at: place)
   }
 }

@@ -81,7 +81,11 @@ package enum SettingsFormat: String, CaseIterable {
       throw FormatProblem("it is not valid UTF-8")
     }
     // A byte order mark, as written by some editors.
-    let content = text.hasPrefix("\u{feff}") ? String(text.unicodeScalars.dropFirst()) : text
+    let isMarked = text.unicodeScalars.first == "\u{feff}"
+    if isMarked, self == .env {
+      throw FormatProblem("a byte order mark, which Node takes for a part of the first name; remove it, line 1")
+    }
+    let content = isMarked ? String(text.unicodeScalars.dropFirst()) : text
     return switch self {
     case .json: try JSONFile.tree(content)
     case .yaml, .toml: try reading(content, self)

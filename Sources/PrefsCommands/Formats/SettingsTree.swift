@@ -141,7 +141,7 @@ package struct SettingsTree {
     itemCount += 1
     try naming(collection, key) { () throws -> Void in
       try check(name: key)
-      let name = format == .env ? try EnvironmentFile.name(key) : key
+      let name = format == .env ? try EnvironmentFile.writtenName(key) : key
       guard contents.append(name, .value(tree)) else { throw FormatProblem("another key also has the name \(name)") }
       written.append(ImportedSetting(collection: collection, key: name, value: value))
     }

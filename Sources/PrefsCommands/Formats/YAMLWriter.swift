@@ -74,6 +74,9 @@ struct YAMLWriter {
     case .string(let text): string(text)
     case .double(let number) where number.isNaN: ".nan"
     case .double(let number) where number.isInfinite: number < 0 ? "-.inf" : ".inf"
+    // YAML 1.1 reads no number without a point.
+    case .double(let number) where !number.description.contains("."):
+      number.description.replacing("e", with: ".0e", maxReplacements: 1)
     case .data(let data): "!!binary \"\(data.base64EncodedString())\""
     default: ValueText.text(value)
     }

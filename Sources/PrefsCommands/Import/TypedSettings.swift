@@ -53,7 +53,8 @@ struct TypedSettings {
   private func withKeysOfVariables(_ transaction: borrowing some Reading & ~Copyable) throws -> [ImportedSetting] {
     let declared = try DeclaredKeys(transaction)
     var known: [ByteString: [String: Set<ByteString>]] = [:]
-    return try file.settings.map { setting in
+    var variables: [ByteString: [ByteString: String]] = [:]
+    let settings = try file.settings.map { setting in
       let collection = ByteString(setting.collection)
       let keys = try known[collection] ?? Self.keysByVariable(of: setting.collection, declared, transaction)
       known[collection] = keys
@@ -65,6 +66,14 @@ struct TypedSettings {
       }
       return ImportedSetting(collection: setting.collection, key: key.string, value: setting.value)
     }
+    for (setting, given) in zip(settings, file.settings) {
+      let earlier = variables[ByteString(setting.collection), default: [:]]
+        .updateValue(given.key, forKey: ByteString(setting.key))
+      guard let earlier else { continue }
+      throw Failure(
+        .format, "\(name): \(earlier) and \(given.key) are both the key \"\(setting.key)\". Nothing was changed.")
+    }
+    return settings
   }
 
   private static func keysByVariable(

@@ -21,7 +21,9 @@ enum Sum {
     guard let number = integer(present) else {
       throw Failure(.format, "it has type \(present.kind.name), but must be a number.")
     }
-    guard let step = integer(step) else { throw Failure(.format, "it is an integer, so N must be one, too.") }
+    guard let step = integer(step) else {
+      throw Failure(.format, "it is an integer, so N must be one of at most 64 bits, too.")
+    }
     let sum = number + step
     if let small = Int64(exactly: sum) { return .int(small) }
     guard let large = UInt64(exactly: sum) else {

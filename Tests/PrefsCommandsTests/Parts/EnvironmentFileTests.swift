@@ -24,11 +24,16 @@ struct EnvironmentFileTests {
       H='' # empty
         I=a,b:{c}[d]*?
       J='C:\\data'
-      """
+      export L=a\tb\r
+
+      # comment\r
+      M='x'\t# comment
+      """ + "\n  \n"
     #expect(
       try Self.value(text) == [
         "A": "plain", "B": "single $x \\n", "C": "double it's (x) 5$ \\z", "D": "", "E": "with spaces inside",
         "F": "two\nlines", "G": "https://example.org/?a=1&b=2", "H": "", "I": "a,b:{c}[d]*?", "J": "C:\\data",
+        "L": "a\tb", "M": "x",
       ])
   }
 
@@ -37,7 +42,8 @@ struct EnvironmentFileTests {
     arguments: [
       ("A={certs=\"/x\",key=\"/y\"}", "a quote inside a word"), ("A=[\"localhost:11211\",]", "a quote inside a word"),
       ("A=ab'cd\nB=x\nC=ef'gh", "line 1"), ("A=C:\\Users\\me", "a backslash"), ("A=C:\\data\\\nB=1", "a backslash"),
-      ("A=a#b", "Node begins a comment"), ("A=#b", "Node begins a comment"), ("A=$HOME", "a shell expands"),
+      ("A=a#b", "Node begins a comment"), ("A=#b", "Node begins a comment"), ("A= # b", "Node begins"),
+      ("A=$HOME", "a shell expands"),
       ("A=a;b", "a shell ends"), ("A=(a b)", "a list"), ("A=~/x", "home folder"), ("A=x:~/x", "home folder"),
       ("A=`x`", "a shell runs"), ("export A={1,2}", "a brace after export"), ("A=a\u{a0}", "white space"),
       ("A=\"a\\nb\"", "an escape"), ("A=\"a\\\"b\"", "at the end"), ("A=\"$x\"", "a shell expands"),
@@ -47,6 +53,11 @@ struct EnvironmentFileTests {
       ("A='x\\'\nB='y'", "at the end"), ("A='C:\\data\\'", "at the end"), ("A='x", "a closing quote is missing"),
       ("A=1\nA=2", "line 2"),
       ("A='x\ry'", "a carriage return"), ("A =x", "not NAME=value"), ("1A=x", "not NAME=value"),
+      ("A=1\n \nB=2", "blanks alone"), ("A=1\n\t\nB=2", "before a name"), ("  # note\nA=1", "before a comment"),
+      ("\tA=1", "before a name"), ("\u{b}A=1", "before a name"), ("export  A=1", "not NAME=value"),
+      ("export\tA=1", "not NAME=value"), ("A=\t1", "a control character"), ("A=1\t\nB=2", "a control character"),
+      ("A=1 # n\rB=2", "in a comment"), ("#c\rA=1", "in a comment"), ("A='1' # c\rB=2", "in a comment"),
+      ("A=1\n\rB=2", "before a name"), ("\u{feff}A=1", "a byte order mark"),
     ])
   func refusals(_ text: String, _ words: String) throws {
     let problem = try #require(throws: FormatProblem.self, "\(text)") { try Self.value(text) }
@@ -69,7 +80,8 @@ struct EnvironmentFileTests {
       ("C:\\data", "'C:\\data'"), ("it's C:\\Users", "\"it's C:\\Users\""),
       ("#", "'#'"),
       ("é🔑", "'é🔑'"),
-      ("it's \"x\"", nil), ("\\\\host", nil), ("it's $x", nil), ("${x}", nil), ("it's\\", nil), ("C:\\data\\", nil),
+      ("it's \\\u{7f}", nil), ("it's \"x\"", nil), ("\\\\host", nil), ("it's $x", nil), ("${x}", nil), ("it's\\", nil),
+      ("C:\\data\\", nil),
       ("a\rb", nil),
     ] as [(String, String?)])
   func written(_ text: String, _ form: String?) throws {

@@ -58,6 +58,15 @@ struct PortableValueTests {
     #expect(Self.identity(back) == Self.identity(value), "\(text)")
   }
 
+  @Test("are numbers for readers of YAML 1.1, too: with a point before the exponent")
+  func exponents() throws {
+    for (number, text) in [(1e22, "1.0e+22"), (-1e-7, "-1.0e-07"), (1.5e300, "1.5e+300"), (2, "2.0")] {
+      let bytes = try SettingsFormat.yaml.bytes(["x": .double(number)])
+      #expect(String(decoding: bytes, as: UTF8.self) == "x: \(text)\n")
+      #expect(try SettingsFormat.yaml.value(bytes) == ["x": .double(number)])
+    }
+  }
+
   @Test("have keys of any form in each of them", arguments: [SettingsFormat.plist, .json, .yaml, .toml])
   func keys(_ format: SettingsFormat) throws {
     let keys =
@@ -78,6 +87,14 @@ struct PortableValueTests {
     #expect(throws: FormatProblem.self) { try EnvironmentFile.variable("a\0") }
     #expect(throws: FormatProblem.self) { try EnvironmentFile.variable("<sealed>") }
     #expect(throws: FormatProblem.self) { try EnvironmentFile.name("") }
+    for key in ["uid", "optind", "é"] {
+      #expect(throws: FormatProblem.self, "\(key)") { try EnvironmentFile.writtenName(key) }
+    }
+    let finer = Value.date(Date(timeIntervalSince1970: 0.0005))
+    for value in [finer, [finer], [.date(Date(timeIntervalSince1970: 0))], ["k": .data(Data([1]))], [.double(.nan)]] {
+      #expect(throws: FormatProblem.self, "\(value)") { try EnvironmentFile.variable(value) }
+    }
+    #expect(throws: Never.self) { try EnvironmentFile.variable([1, 1.5, "a", ["b": true]]) }
   }
 
   @Test("are refused if their tags have other contents")
