@@ -321,11 +321,11 @@ class Fleet:
                     objects[name] = reader.take(length)
                 else:
                     objects.pop(name, None)
-        sums = [0] * 1024
-        for name, data in objects.items():
-            element = hashlib.shake_128(b"coffer fleet v1 set" + name + digest(data)).digest(2048)
-            sums = [(a + b) & 0xFFFF for a, b in zip(sums, struct.unpack(">1024H", element))]
-        if len(objects) != self.record_count or digest(struct.pack(">1024H", *sums)) != self.set_digest:
+        buckets = [b""] * 256
+        for name in sorted(objects):
+            buckets[name[0]] += name + digest(objects[name])
+        covered = b"".join(digest(bucket) if bucket else bytes(32) for bucket in buckets)
+        if len(objects) != self.record_count or digest(b"coffer fleet v1 set" + covered) != self.set_digest:
             raise Damaged("the records are not those of the signed head")
         self.records = [self._record(name, data) for name, data in objects.items()]
 

@@ -26,7 +26,7 @@ package struct StoredFleet: Sendable {
   package var head: [UInt8]
   package var authority: [UInt8]
   package var members: [UInt8]
-  /// The hash over all records.
+  /// The digests of the parts of the set of all records.
   package var sum: [UInt8]
 
   package init(
@@ -44,10 +44,11 @@ package struct StoredFleet: Sendable {
 extension StoredFleet {
   /// Throws if a part has a form that no fleet has; nothing of it is authenticated here.
   fileprivate func check() throws {
-    for (bytes, count, name) in [(fleet, 16, "ID"), (member, 16, "member"), (sum, 2048, "sum")]
+    for (bytes, count, name) in [(fleet, 16, "ID"), (member, 16, "member")]
     where bytes.count != count {
       throw FleetTables.damaged("the \(name) of a fleet has \(bytes.count) bytes")
     }
+    guard sum.count.isMultiple(of: 32) else { throw FleetTables.damaged("the sum of a fleet has \(sum.count) bytes") }
     guard identity.count == 32 else { throw FleetTables.damaged("the identity of a fleet has \(identity.count) bytes") }
     guard !firstAuthority.isEmpty else { throw FleetTables.damaged("the first authority of a fleet is missing") }
     // Each object begins with the version of its format. Before the first sync there is no head.
@@ -258,6 +259,19 @@ struct FleetTables {
     statement.bind(fleet, at: 1)
     try statement.query { records.append(try Self.record($0)) }
     return try records + declarations(of: fleet)
+  }
+
+  /// The names and digests of the records on the carrier whose names begin with a byte.
+  func digests(ofNamesBeginningWith first: UInt8, of fleet: Int64) throws -> [(name: [UInt8], digest: [UInt8])] {
+    var digests: [(name: [UInt8], digest: [UInt8])] = []
+    let statement = try connection.statement(
+      "SELECT name, digest FROM fleet_records WHERE fleet = ? AND name >= ? AND name < ? AND digest <> x''")
+    statement.bind(fleet, at: 1)
+    statement.bind([first], at: 2)
+    // Above all names of 20 bytes.
+    statement.bind(first == .max ? [UInt8](repeating: .max, count: 21) : [first + 1], at: 3)
+    try statement.query { digests.append(($0.bytes(0), $0.bytes(1))) }
+    return digests
   }
 
   /// The records of settings removed or expired before a time, and in sync.

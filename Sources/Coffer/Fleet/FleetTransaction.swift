@@ -55,6 +55,13 @@ package struct FleetTransaction {
 
   package func records(of fleet: Int64) throws -> [StoredRecord] { try reading { try tables.records(of: fleet) } }
 
+  /// The names and digests of the records on the carrier whose names begin with a byte.
+  package func digests(
+    ofNamesBeginningWith first: UInt8, of fleet: Int64
+  ) throws -> [(name: [UInt8], digest: [UInt8])] {
+    try reading { try tables.digests(ofNamesBeginningWith: first, of: fleet) }
+  }
+
   /// The records of settings removed or expired before a time, and in sync.
   package func forgettableRecords(of fleet: Int64, before time: Int64, atMost count: Int) throws -> [StoredRecord] {
     try reading { try tables.forgettableRecords(of: fleet, before: time, atMost: count) }

@@ -19,7 +19,11 @@ struct CarrierView {
     async let prepared = preparation?.records(of: pages)
     var objects: [String: [UInt8]?] = [:]
     let revision = try await carrier.readAll {
-      for object in $0 { objects[object.name] = object.bytes }
+      for object in $0 {
+        guard objects.updateValue(object.bytes, forKey: object.name) == nil else {
+          throw CarrierError.garbled(carrier: carrier.description, reason: "it lists an object twice")
+        }
+      }
       page.yield($0)
     }
     page.finish()

@@ -148,8 +148,7 @@ extension Fleet {
     if hasNewKey {
       guard let all = try await reseal(from: old, to: next) else { return false }
       resealed = all
-      set = SetHash()
-      for record in resealed { try set.add(next.keys.name(of: record.object), digest: record.digest) }
+      set = try RecordSet(resealed.lazy.map { (next.keys.name(of: $0.object), $0.digest) })
     }
     let now = try connection.readFleets { $0.time }
     // Its ancestors are those of the current head.
@@ -178,16 +177,25 @@ extension Fleet {
 
   /// Seals all records under another key, in a new folder that no head refers to yet.
   ///
+  /// These are the records under the verified head, not all that the carrier lists: what is sealed here is signed, and others accept it.
+  ///
   /// - Returns: The new records by their old names; nil if another member has committed meanwhile.
   private func reseal(
     from old: Membership, to next: Membership
   ) async throws -> [(name: [UInt8], object: CarrierObject, digest: [UInt8])]? {
     guard let view = try await CarrierView.readAll(carrier), view.head == old.stored.head else { return nil }
+    let verified = try connection.readFleets { transaction in
+      try checkIsPresent(transaction)
+      return try transaction.records(of: old.id).filter { !$0.digest.isEmpty }
+    }
     var resealed: [(name: [UInt8], object: CarrierObject, digest: [UInt8])] = []
-    for (object, bytes) in view.objects {
-      guard let name = old.keys.name(ofObject: object), let bytes else { continue }
-      let sealed = try Record(opening: bytes, named: name, old.keys).sealed(next.keys)
-      resealed.append((name, sealed, try sealed.bytes.digest))
+    for row in verified {
+      let object = old.keys.object(row.name)
+      guard let bytes = view.objects[object] ?? nil, ConstantTime.isEqual(try bytes.digest, row.digest) else {
+        throw FleetError.damaged(object: object, reason: "it does not match commit \(old.seen)")
+      }
+      let sealed = try Record(opening: bytes, named: row.name, old.keys).sealed(next.keys)
+      resealed.append((row.name, sealed, try sealed.bytes.digest))
     }
     var rest = resealed.map { CarrierChange.put($0.object) }[...]
     while !rest.isEmpty {

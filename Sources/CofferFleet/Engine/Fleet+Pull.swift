@@ -181,7 +181,7 @@ extension Fleet {
   }
 
   private struct Changed {
-    var set: SetHash
+    var set: RecordSet
     var present: [(name: [UInt8], bytes: [UInt8], digest: [UInt8])] = []
     var absent: [StoredRecord] = []
   }
@@ -191,8 +191,9 @@ extension Fleet {
     _ objects: [(name: [UInt8], bytes: [UInt8]?)], _ prepared: PreparedRecords?, _ head: Head, _ isComplete: Bool,
     _ membership: Membership, _ transaction: FleetTransaction
   ) throws -> Changed {
-    var changed = Changed(set: isComplete ? prepared?.set ?? SetHash() : self.membership.set)
+    var changed = Changed(set: self.membership.set)
     var count = isComplete ? 0 : self.membership.head?.recordCount ?? 0
+    var changes: [[UInt8]: [UInt8]?] = [:]
     var rows: [[UInt8]: StoredRecord] = [:]
     if isComplete {
       for row in try transaction.records(of: membership.id) { rows[row.name] = row }
@@ -204,18 +205,21 @@ extension Fleet {
       let digest = try prepared?.records[name]?.digest ?? bytes.map { try $0.digest }
       if !isComplete {
         if let row, row.digest == digest { continue }
-        if let row, !row.digest.isEmpty {
-          try changed.set.remove(name, digest: row.digest)
-          count &-= 1
-        }
+        if let row, !row.digest.isEmpty { count &-= 1 }
       }
+      changes[name] = .some(digest)
       guard let bytes, let digest else {
         if let row { changed.absent.append(row) }
         continue
       }
-      if prepared == nil { try changed.set.add(name, digest: digest) }
       count += 1
       if row?.digest != digest { changed.present.append((name, bytes, digest)) }
+    }
+    if isComplete {
+      changed.set =
+        try prepared?.set ?? RecordSet(changes.lazy.compactMap { change in change.value.map { (change.key, $0) } })
+    } else {
+      try changed.set.update(changes) { try transaction.digests(ofNamesBeginningWith: $0, of: membership.id) }
     }
     // The store knows what the carrier has lost.
     if isComplete { changed.absent += rows.values.filter { !$0.digest.isEmpty } }

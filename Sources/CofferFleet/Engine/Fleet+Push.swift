@@ -163,19 +163,20 @@ extension Fleet {
     return pieces.isEmpty ? true : try await finishSettling(head)
   }
 
-  /// The hash and count of all records after the changes.
-  private func records(after drafts: [Draft]) throws -> (set: SetHash, count: UInt64) {
+  /// The set and count of all records after the changes.
+  private func records(after drafts: [Draft]) throws -> (set: RecordSet, count: UInt64) {
     var set = membership.set
     var count = membership.head?.recordCount ?? 0
+    var changes: [[UInt8]: [UInt8]?] = [:]
     for draft in drafts {
-      if let before = draft.before, !before.digest.isEmpty {
-        try set.remove(before.name, digest: before.digest)
-        count &-= 1
-      }
-      if draft.object != nil, let after = draft.after {
-        try set.add(after.name, digest: after.digest)
-        count += 1
-      }
+      if draft.before.map({ !$0.digest.isEmpty }) ?? false { count &-= 1 }
+      if draft.object != nil { count += 1 }
+      changes[draft.name] = .some(draft.object == nil ? nil : draft.after?.digest)
+    }
+    try connection.readFleets { transaction in
+      // The rows are those of the set.
+      try checkIsPresent(transaction)
+      try set.update(changes) { try transaction.digests(ofNamesBeginningWith: $0, of: membership.id) }
     }
     return (set, count)
   }
@@ -185,7 +186,7 @@ extension Fleet {
   /// - Parameter settled: The changes in the head's pieces, applied while the store is written. Until then, others read them
   ///   from the pieces.
   func publish(
-    _ head: Head, _ set: SetHash, _ changes: [CarrierChange], settling settled: [CarrierChange] = [],
+    _ head: Head, _ set: RecordSet, _ changes: [CarrierChange], settling settled: [CarrierChange] = [],
     _ acknowledge: (FleetTransaction) throws -> Void
   ) async throws -> Bool {
     let bytes = try head.sealed(membership.keys, by: membership.identity)

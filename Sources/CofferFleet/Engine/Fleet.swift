@@ -84,9 +84,9 @@ public actor Fleet {
     let stored = StoredFleet(
       fleet: fleet, carrier: carrier.description, member: identity.member.bytes, identity: identity.seed,
       firstAuthority: try edition.authorityBytes.digest, authority: edition.authorityBytes,
-      members: edition.membersBytes, sum: SetHash().bytes)
+      members: edition.membersBytes, sum: RecordSet().bytes)
     let membership = try Membership(stored)
-    let head = try membership.nextHead(set: SetHash(), recordCount: 0, time: now)
+    let head = try membership.nextHead(set: RecordSet(), recordCount: 0, time: now)
     let bytes = try head.sealed(membership.keys, by: identity)
     // The store records it first: a fleet whose admin is lost could never be used.
     try connection.writeFleets { transaction in
@@ -106,7 +106,7 @@ public actor Fleet {
         throw error
       }
     }
-    membership.take(head, bytes, SetHash(), synced: now)
+    membership.take(head, bytes, RecordSet(), synced: now)
     try connection.writeFleets { try membership.save($0) }
     return Fleet(database, connection, carrier, membership)
   }
@@ -165,7 +165,7 @@ public actor Fleet {
       StoredFleet(
         fleet: invitation.fleet, carrier: carrier.description, member: invitation.member.bytes,
         identity: invitation.seed, firstAuthority: invitation.firstAuthority, authority: chain.bytes,
-        members: chain.members, sum: SetHash().bytes))
+        members: chain.members, sum: RecordSet().bytes))
     guard membership.me.signingKey == identity.signingKey, membership.me.publicKey == identity.publicKey else {
       throw FleetError.damaged(object: Members.object, reason: "it lists other keys for this member")
     }

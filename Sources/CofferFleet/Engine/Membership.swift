@@ -11,8 +11,8 @@ final class Membership: @unchecked Sendable {
   private(set) var members: Members
   private(set) var fleetKey: SecretBytes
   private(set) var keys: FleetKeys
-  /// The hash of the records in the state that the store is in sync with.
-  var set: SetHash
+  /// The set of the records in the state that the store is in sync with.
+  var set: RecordSet
   /// The head of that state; nil before the first sync.
   private(set) var head: Head?
   /// Whether other collections are shared than the store knows.
@@ -53,7 +53,7 @@ final class Membership: @unchecked Sendable {
     authority = try Authority(verified: stored.authority)
     authorityDigest = try stored.authority.digest
     (fleetKey, keys, members) = try Self.open(stored.members, authority, identity)
-    guard let set = SetHash(bytes: stored.sum) else {
+    guard let set = RecordSet(bytes: stored.sum) else {
       throw CofferError.damaged(part: "fleets", reason: "the sum of a fleet has \(stored.sum.count) bytes")
     }
     self.set = set
@@ -91,7 +91,7 @@ final class Membership: @unchecked Sendable {
   /// Adopts a state that the store is about to be in sync with.
   ///
   /// - Parameter revision: Nil keeps the current one, for this host's own commits.
-  func take(_ head: Head, _ bytes: [UInt8], _ set: SetHash, revision: String?? = nil, synced: Int64) {
+  func take(_ head: Head, _ bytes: [UInt8], _ set: RecordSet, revision: String?? = nil, synced: Int64) {
     self.head = head
     self.set = set
     stored.number = max(stored.number, Int64(head.number))
@@ -115,7 +115,7 @@ final class Membership: @unchecked Sendable {
 
   /// The head after the current one.
   func nextHead(
-    set: SetHash, recordCount: UInt64, time: Int64, pieces: [Head.PieceReference] = []
+    set: RecordSet, recordCount: UInt64, time: Int64, pieces: [Head.PieceReference] = []
   ) throws -> Head {
     var ancestors = head?.ancestors ?? []
     if let head {

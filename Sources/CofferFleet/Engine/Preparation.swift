@@ -24,24 +24,24 @@ struct Preparation: Sendable {
       for object in page {
         guard let name = keys.name(ofObject: object.name) else { continue }
         let digest = try object.bytes.digest
-        try prepared.set.add(name, digest: digest)
         // Applying the record reports why it does not open.
         let record = opensRecords ? try? Record(opening: object.bytes, named: name, keys) : nil
         prepared.records[name] = (digest, record)
       }
     }
+    prepared.set = try RecordSet(prepared.records.lazy.map { ($0.key, $0.value.digest) })
     return prepared
   }
 }
 
 /// Processed records.
 ///
-/// Do not trust them before the head's hash equals that of `set`.
+/// Do not trust them before the head has the digest of `set`.
 struct PreparedRecords: Sendable {
   /// The folder of the keys: other keys give all records other names.
   let folder: String
-  /// The hash of all records.
-  var set = SetHash()
+  /// All of them.
+  var set = RecordSet()
   /// By name.
   var records: [[UInt8]: (digest: [UInt8], record: Record?)] = [:]
 }

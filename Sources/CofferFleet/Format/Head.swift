@@ -26,7 +26,7 @@ struct Head: Equatable {
   /// The version of the members at that time, and SHA-256 of its object.
   var membersVersion: UInt32
   var authority: [UInt8]
-  /// The `SetHash` of all records, and their number.
+  /// The digest of the `RecordSet` of all records, and their number.
   var setDigest: [UInt8]
   var recordCount: UInt64
   /// The heads before it, newest first.

@@ -43,34 +43,28 @@ struct FormatTests {
   func vectors() throws {
     #expect(try keys.object(keys.name(of: "port", in: "web")).hasPrefix("r/0102030405060708/"))
     #expect(Authority.object(12) == "authority/0000000012")
-    var set = SetHash()
-    let empty = try set.digest
-    try set.add([1], digest: [2])
-    try set.add([3], digest: [4])
-    try set.remove([1], digest: [2])
-    var other = SetHash()
-    try other.add([3], digest: [4])
-    #expect(set == other)
-    try set.remove([3], digest: [4])
-    #expect(try set.digest == empty)
-    #expect(empty.hex == "e5a00aa9991ac8a5ee3109844d84a55583bd20572ad3ffcd42792f3c36b183ad")
+    #expect(try RecordSet().digest.hex == "202f4e7770b5b389b7f7df29a9ca2eb0615da390e2d4853c6d24df18dfc318f5")
+    let set = try RecordSet([("b", 2), ("a", 1), ("B", 3)].map { (Array($0.utf8), [UInt8](repeating: $1, count: 32)) })
+    #expect(try set.digest.hex == "8c14fecfb9175d7320ff2b64b8045800bcc2e5abd705cc5163c025efac24a165")
   }
 
-  @Test("distinguish sets that differ by one name or one object, whatever their order")
-  func setHash() throws {
-    func digest(_ elements: [(UInt8, UInt8)]) throws -> [UInt8] {
-      var set = SetHash()
-      for element in elements { try set.add([element.0], digest: [element.1]) }
-      return try set.digest
-    }
+  @Test("distinguish sets that differ by one name or one object, whatever their order, also if updated in parts")
+  func recordSet() throws {
+    func set(_ elements: [(UInt8, UInt8)]) throws -> RecordSet { try RecordSet(elements.map { ([7, $0.0], [$0.1]) }) }
     let all: [(UInt8, UInt8)] = [(1, 1), (2, 2), (3, 3)]
-    #expect(try digest(all) == digest(all.reversed()))
-    #expect(try digest(all) != digest([(1, 2), (2, 1), (3, 3)]))
-    #expect(try digest(all) != digest([(1, 1), (2, 2)]))
-    #expect(try digest(all) != digest(all + [(1, 1)]))
-    let set = try #require(SetHash(bytes: SetHash().bytes))
-    #expect(set == SetHash())
-    #expect(SetHash(bytes: [1]) == nil)
+    #expect(try set(all).digest == set(all.reversed()).digest)
+    #expect(try set(all).digest != set([(1, 2), (2, 1), (3, 3)]).digest)
+    #expect(try set(all).digest != set([(1, 1), (2, 2)]).digest)
+    var updated = try set([(1, 1), (2, 9), (4, 4)])
+    try updated.update([[7, 2]: [2], [7, 3]: [3], [7, 4]: .some(nil)]) { first in
+      first == 7 ? [([7, 1], [1]), ([7, 2], [9]), ([7, 4], [4])] : []
+    }
+    #expect(try updated == set(all))
+    try updated.update([[7, 1]: .some(nil), [7, 2]: .some(nil), [7, 3]: .some(nil)]) { _ in
+      all.map { ([7, $0.0], [$0.1]) }
+    }
+    #expect(updated == RecordSet() && RecordSet(bytes: updated.bytes) == updated)
+    #expect(RecordSet(bytes: [1]) == nil)
   }
 
   // MARK: Records

@@ -1,0 +1,118 @@
+import CofferCrypto
+import Foundation
+import Testing
+
+@testable import Coffer
+@testable import CofferFleet
+
+/// Lists more objects than it has.
+private struct ListingCarrier: Carrier {
+  let carrier: MemoryCarrier
+  let listed: [CarrierObject]
+
+  var description: String { carrier.description }
+  var limits: CarrierLimits { carrier.limits }
+
+  func readAll(_ body: ([CarrierObject]) throws -> Void) async throws -> CarrierRevision {
+    let revision = try await carrier.readAll(body)
+    for start in stride(from: 0, to: listed.count, by: 1024) {
+      try body(Array(listed[start..<min(start + 1024, listed.count)]))
+    }
+    return revision
+  }
+
+  func read(_ names: [String]) async throws -> [CarrierObject] { try await carrier.read(names) }
+
+  func commit(_ changes: [CarrierChange], if condition: CarrierCondition) async throws -> Bool {
+    try await carrier.commit(changes, if: condition)
+  }
+
+  func changes(after revision: CarrierRevision) -> AsyncThrowingStream<CarrierEvent, any Error> {
+    carrier.changes(after: revision)
+  }
+}
+
+@Suite("Records that no writer has committed")
+struct PlantedRecordTests {
+  let carrier = MemoryCarrier()
+
+  /// A fleet whose reader `r` seals a record that opens.
+  private func planting() async throws -> (admin: Host, reader: Host, planted: CarrierObject) {
+    let admin = try await Host("a").create(carrier)
+    let reader = try await Host("r").join(admin, carrier, role: .reader)
+    try admin.set("genuine", "x")
+    for host in [admin, reader] { try await host.sync() }
+    let membership = await reader.fleet.membership
+    let planted = Record(
+      collection: "web", key: "planted", counter: 1, clock: HybridClock(milliseconds: 2_000_000),
+      author: await admin.fleet.membership.identity.member, writer: "",
+      content: .value(FleetValue(object: StoredValue(kind: .string, bytes: Array("planted".utf8)))))
+    return (admin, reader, try planted.sealed(membership.keys))
+  }
+
+  @Test("are refused however often the carrier lists them", arguments: [1, 2, 65_536])
+  func copies(count: Int) async throws {
+    let (admin, _, planted) = try await planting()
+    let listing = ListingCarrier(carrier: carrier, listed: Array(repeating: planted, count: count))
+    let invitation = try await admin.fleet.invite("late", role: .writer)
+    let late = try Host("late")
+    await #expect(throws: (any Error).self) { try await late.join(invitation, listing) }
+    #expect(try late.contents() == [:])
+    let other = try await Host("b").join(admin, carrier)
+    try other.restart(listing)
+    await #expect(throws: (any Error).self) { try await other.fleet.acceptRollback() }
+    #expect(try other.contents() == ["x": "genuine"])
+  }
+
+  @Test("do not replace an earlier record, however often the carrier lists that")
+  func rolledBackRecord() async throws {
+    let (admin, _, _) = try await planting()
+    let name = try #require(carrier.objects.keys.first { $0.hasPrefix("r/") })
+    let earlier = CarrierObject(name: name, bytes: try #require(carrier.objects[name]))
+    try admin.set("newer", "x")
+    try await admin.sync()
+    let invitation = try await admin.fleet.invite("late", role: .writer)
+    for count in [1, 65_535, 65_536] {
+      let late = try Host("late")
+      let listing = ListingCarrier(carrier: carrier, listed: Array(repeating: earlier, count: count))
+      await #expect(throws: (any Error).self) { try await late.join(invitation, listing) }
+      #expect(try late.contents() == [:])
+    }
+  }
+
+  @Test("are not sealed under a new key, and do not prevent one", arguments: [true, false])
+  func renewal(isRemoval: Bool) async throws {
+    let (admin, reader, planted) = try await planting()
+    let writer = try await Host("w").join(admin, carrier)
+    try await admin.sync()
+    carrier.objects[planted.name] = planted.bytes
+    if isRemoval { try await admin.fleet.remove(reader.name) } else { try await admin.fleet.renewKey() }
+    #expect(carrier.objects.keys.filter { $0.hasPrefix("r/") }.count == 1)
+    for host in [admin, writer] {
+      try await host.sync()
+      #expect(try host.contents() == ["x": "genuine"])
+    }
+    let late = try await Host("late").join(admin, carrier)
+    #expect(try late.contents() == ["x": "genuine"])
+  }
+
+  @Test("cannot take the place of a verified one during a renewal: it is refused, and nothing is published")
+  func replaced() async throws {
+    let (admin, reader, _) = try await planting()
+    let genuine = carrier.objects
+    let membership = await reader.fleet.membership
+    let changed = Record(
+      collection: "web", key: "x", counter: 7, clock: HybridClock(milliseconds: 2_000_000),
+      author: await admin.fleet.membership.identity.member, writer: "", content: .tombstone)
+    let object = try changed.sealed(membership.keys)
+    for objects in [genuine.merging([object.name: object.bytes]) { $1 }, genuine.filter { $0.key != object.name }] {
+      carrier.objects = objects
+      await #expect(throws: FleetError.self) { try await admin.fleet.renewKey() }
+      #expect(carrier.objects[Head.object] == genuine[Head.object])
+      #expect(carrier.objects[Members.object] == genuine[Members.object])
+    }
+    carrier.objects = genuine
+    try await admin.fleet.renewKey()
+    #expect(try admin.contents() == ["x": "genuine"])
+  }
+}
