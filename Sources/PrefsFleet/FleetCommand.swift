@@ -33,7 +33,7 @@ package struct FleetCommand: AsyncParsableCommand {
         name: "Synchronization",
         subcommands: [
           RunCommand.self, SyncCommand.self, StatusCommand.self, ConflictsCommand.self, LogCommand.self,
-          AcceptRollbackCommand.self, RuleCommand.self,
+          AcceptCommand.self, AcceptRollbackCommand.self, RuleCommand.self,
         ]),
       CommandGroup(
         name: "For admins",

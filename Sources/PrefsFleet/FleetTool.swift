@@ -59,6 +59,8 @@ extension FleetError {
     case .memberNotFound: "fleet members"
     case .lastAdminLeaves: "fleet leave --force"
     case .conflictNotFound: "fleet conflicts"
+    case .collectionWaits(let name): "fleet accept \(name)"
+    case .collectionNotWaiting: "fleet status"
     default: nil
     }
   }
@@ -66,11 +68,13 @@ extension FleetError {
   /// The exit code that stands for this error.
   fileprivate var exitStatus: ExitStatus {
     switch self {
-    case .fleetNotFound, .notJoined, .memberNotFound, .conflictNotFound: .notFound
+    case .fleetNotFound, .notJoined, .memberNotFound, .conflictNotFound, .collectionNotWaiting: .notFound
     case .fleetExists, .alreadyJoined, .memberExists, .collectionShared: .conflict
-    case .damaged, .rolledBack, .forked: .integrity
+    case .damaged, .rolledBack, .forked, .olderThanInvitation: .integrity
     case .newerFormat: .newerFormat
-    case .removed, .notAllowed, .lastAdmin, .lastAdminLeaves, .invitationExpired, .collectionSealed, .tooLarge: .refused
+    case .removed, .notAllowed, .lastAdmin, .lastAdminLeaves, .invitationExpired, .collectionSealed, .collectionWaits,
+      .tooLarge:
+      .refused
     case .badName: .usage
     case .badInvitation: .format
     case .busy: .busy

@@ -113,6 +113,7 @@ def text(value: str) -> bytes:
 class Invitation:
     fleet: bytes
     first: bytes
+    version: int
     member: bytes
     seed: bytes
     expires: int
@@ -129,7 +130,13 @@ class Invitation:
             raise Damaged("the invitation was mistyped")
         reader = Reader(data[:-4])
         return Invitation(
-            reader.take(16), reader.take(32), reader.take(16), reader.take(32), reader.time(), reader.rest().decode()
+            reader.take(16),
+            reader.take(32),
+            reader.number(4),
+            reader.take(16),
+            reader.take(32),
+            reader.time(),
+            reader.rest().decode(),
         )
 
 
@@ -222,6 +229,8 @@ class Fleet:
         while True:
             name = f"authority/{authority.version + 1:010}"
             if name not in self.objects:
+                if authority.version < self.invitation.version:
+                    raise Damaged("the carrier is older than the invitation")
                 return authority, digest(data)
             following = Authority.parse(self.objects[name])
             if (
@@ -266,7 +275,11 @@ class Fleet:
         if int.from_bytes(prefix[1:], "big") != self.authority.version:
             raise Damaged("the members have another version")
         self.name, self.retention_days = reader.text(), reader.number(4)
-        self.collections = [reader.text() for _ in range(reader.number(2))]
+        self.collections = []
+        for _ in range(reader.number(2)):
+            self.collections.append(reader.text())
+            if not 1 <= reader.number(4) <= self.authority.version:
+                raise Damaged("a collection is shared since an impossible version")
         self.members = {}
         for _ in range(reader.number(2)):
             member, role = reader.take(16), reader.number(1)
@@ -274,7 +287,13 @@ class Fleet:
                 raise Damaged("a member has an unknown role")
             signing_key, public_key, _, _ = reader.take(32), reader.take(32), reader.time(), reader.time()
             self.members[member] = Member(member, ROLES[role], signing_key, public_key, reader.text())
+        self.former = {}
+        for _ in range(reader.number(2)):
+            member, signing_key = reader.take(16), reader.take(32)
+            self.former[member] = Member(member, "former", signing_key, b"", reader.text())
         reader.end()
+        if set(self.former) & set(self.members):
+            raise Damaged("a member is a former one, too")
         admins = [member.signing_key for member in self.members.values() if member.role == "admin"]
         if admins != self.authority.admins or list(self.members) != self.wrapped_ids:
             raise Damaged("the list of members is inconsistent")
@@ -293,19 +312,49 @@ class Fleet:
         self.number, self.time, author = reader.number(8), reader.time(), reader.take(16)
         version, authority = reader.number(4), reader.take(32)
         self.set_digest, self.record_count = reader.take(32), reader.number(8)
-        self.ancestors = [(reader.number(8), reader.take(32)) for _ in range(reader.number(2))]
+        self.horizon, self.log_count = reader.number(8), reader.number(8)
+        if not self.horizon < self.number <= 1 << 60 or self.log_count >= self.number:
+            raise Damaged("the head's numbers are out of range")
+        self.log, left = [], self.log_count
+        while left:
+            self.log.append([reader.take(32) for _ in range(left % 16)])
+            left //= 16
         self.pieces = [(reader.take(8).hex(), reader.take(32)) for _ in range(reader.number(2))]
         reader.end()
         if version != self.authority.version or data[1:5] != struct.pack(">I", version) or authority != self.authority_digest:
             raise Damaged("the head belongs to other members")
-        numbers = [self.number] + [number for number, _ in self.ancestors]
-        if len(self.ancestors) > 32 or any(a <= b for a, b in zip(numbers, numbers[1:])):
-            raise Damaged("the head's ancestors are invalid")
         if author not in self.members or self.members[author].role == "reader":
             raise Damaged("the head's author may not write")
         self.author = self.members[author].name
         epoch = struct.pack(">I", self.authority.epoch)
         check_signature(self.members[author].signing_key, "head", self.invitation.fleet + epoch + signed, signature)
+
+    def has_earlier(self, head: bytes, index: int) -> bool:
+        """Whether the log proves that a head was at an index."""
+        if index >= self.log_count:
+            return False
+        expected, level = digest(head), 0
+        while index < (blocked := (self.log_count >> 4 * level) & ~15):
+            block = self.objects.get(f"l/{level:x}/{index // 16:016x}", b"")
+            place = 1 + index % 16 * 32
+            if len(block) != 1 + 16 * 32 or block[place : place + 32] != expected:
+                return False
+            expected, index, level = digest(block), index // 16, level + 1
+        return self.log[level][index - blocked] == expected
+
+    def check_log(self) -> None:
+        """Checks all blocks: only for tests, as a reader needs a few of them."""
+        for level in range(len(self.log) - 1):
+            for index in range((self.log_count >> 4 * level) // 16):
+                block = self._object(f"l/{level:x}/{index:016x}")
+                blocked = (self.log_count >> 4 * (level + 1)) & ~15
+                if index >= blocked:
+                    expected = self.log[level + 1][index - blocked]
+                else:
+                    above = self._object(f"l/{level + 1:x}/{index // 16:016x}")
+                    expected = above[1 + index % 16 * 32 :][:32]
+                if len(block) != 1 + 16 * 32 or block[0] != FORMAT or digest(block) != expected:
+                    raise Damaged("a block of the log is not the one below the head")
 
     def _read_records(self) -> None:
         prefix = f"r/{self.authority.folder}/"
@@ -329,10 +378,22 @@ class Fleet:
             raise Damaged("the records are not those of the signed head")
         self.records = [self._record(name, data) for name, data in objects.items()]
 
+    @staticmethod
+    def _neighbor_count(reader: Reader) -> int:
+        count = reader.number(1)
+        if count > 10:
+            raise Damaged("a record's signature is malformed")
+        return count
+
     def _record(self, name: bytes, data: bytes) -> Record:
         Reader.of(data)
         content = open_sealed(self.keys["records"], self._additional_data("records", name + data[:1]), data[1:])
         reader = Reader(content)
+        neighbors = [reader.take(32) for _ in range(self._neighbor_count(reader))]
+        signature = reader.take(64)
+        root = digest(b"\0" + content[reader.position :])
+        for neighbor in neighbors:
+            root = digest(b"\1" + min(root, neighbor) + max(root, neighbor))
         form, counter, clock, author = reader.number(1), reader.number(8), reader.number(8), reader.take(16)
         record = Record(reader.text(), reader.text(), counter, clock, author, reader.text())
         record.is_of_declaration = form in (3, 4)
@@ -342,6 +403,12 @@ class Fleet:
             raise Damaged("a record's setting does not fit its name")
         if not 1 <= counter <= 1 << 60 or form not in (1, 2, 3, 4):
             raise Damaged("a record is invalid")
+        if record.collection not in self.collections:
+            raise Damaged("a record belongs to a collection that is not shared")
+        writer = self.members.get(author) or self.former.get(author)
+        if writer is None or writer.role == "reader":
+            raise Damaged("a record's author may not write")
+        check_signature(writer.signing_key, "record", self.invitation.fleet + root, signature)
         if form == 3:
             record.application, record.version = reader.text(), reader.text()
             try:
@@ -368,6 +435,14 @@ class Fleet:
                     raise Damaged("a value is malformed") from None
         reader.end()
         return record
+
+
+def listed(objects: list) -> dict:
+    """The objects that a carrier lists, each once."""
+    found = dict(objects)
+    if len(found) != len(objects):
+        raise Damaged("an object is listed twice")
+    return found
 
 
 def load_folder(path: str) -> dict:

@@ -15,7 +15,9 @@ sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
+import coffer_reader as base  # noqa: E402
 import fleet_reader as reader  # noqa: E402
+import fleet_writer as writer  # noqa: E402
 
 FLEETS = [str(HERE / "vectors/fleet-1.json")]
 REFUSED = (reader.Damaged, reader.NewerFormat)
@@ -71,9 +73,10 @@ class FleetTests(unittest.TestCase):
                 while parts.position < len(parts.data):
                     overlaid.add(f"r/{folder}/{parts.take(20).hex()}")
                     parts.take(parts.number(4))
+            fleet.check_log()
             for name, data in objects.items():
-                # What a piece replaces is not read.
-                if name in overlaid:
+                # What a piece replaces is not read, nor is the log by a new reader.
+                if name in overlaid or name.startswith("l/"):
                     continue
                 for index in range(0, len(data), max(1, len(data) // 40)):
                     changed = bytearray(data)
@@ -98,6 +101,42 @@ class FleetTests(unittest.TestCase):
             for name in ("head", "members", "authority/0000000001"):
                 with self.assertRaises(REFUSED):
                     reader.Fleet({**objects, name: b"\x02" + objects[name][1:]}, invitation)
+
+
+class AttackTests(unittest.TestCase):
+    """Fleets of another writer, which has FLEET.md alone, and attacks on them."""
+
+    def test_accepts_what_is_genuine_and_nothing_else(self):
+        for case in writer.cases():
+            with self.subTest(case["case"]):
+                pairs = [(name, bytes.fromhex(data)) for name, data in case["objects"].items()]
+                pairs += [(entry["name"], bytes.fromhex(entry["bytes"])) for entry in case["listed"] for _ in range(entry["times"])]
+                invitation = reader.Invitation.parse(case["invitation"])
+                if "contents" not in case:
+                    with self.assertRaises(REFUSED):
+                        reader.Fleet(reader.listed(pairs), invitation)
+                    continue
+                fleet = reader.Fleet(reader.listed(pairs), invitation)
+                found = {record.key: base.decode_value(record.kind, record.data) for record in fleet.records if record.kind is not None}
+                self.assertEqual(found, case["contents"])
+                fleet.check_log()
+
+    def test_proves_descent_at_any_distance(self):
+        fleet = writer.genuine("descent")
+        heads = [fleet.head]
+        for _ in range(300):
+            fleet.commit(fleet.named("w"))
+            heads.append(fleet.head)
+        read = reader.Fleet(fleet.objects, reader.Invitation.parse(fleet.invitation("victim")))
+        start = read.log_count + 1 - len(heads)
+        for index, head in enumerate(heads[:-1]):
+            self.assertTrue(read.has_earlier(head, start + index))
+            self.assertFalse(read.has_earlier(head, start + index + 1))
+            self.assertFalse(read.has_earlier(head + b"x", start + index))
+
+    def test_the_file_for_other_readers_is_up_to_date(self):
+        with open(HERE / "vectors/fleet-attacks.json", encoding="utf-8") as file:
+            self.assertEqual(json.load(file), writer.cases())
 
 
 if __name__ == "__main__":

@@ -259,7 +259,7 @@ class Engine:
         for _ in range(3):
             for index in range(len(world.hosts)):
                 world = self.sync(world, index)
-        # Whoever is stopped says so, and its user accepts.
+        # A host that is stopped says so, and its user accepts.
         for index, host in enumerate(world.hosts):
             if host.stopped:
                 world = self.replace(world, index, host._replace(stopped=False))

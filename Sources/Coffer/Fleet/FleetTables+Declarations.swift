@@ -44,6 +44,20 @@ extension FleetTables {
     return records
   }
 
+  func declarationDigests(
+    ofNamesBeginningWith first: UInt8, of fleet: Int64
+  ) throws -> [(name: [UInt8], digest: [UInt8])] {
+    guard try hasDeclarations else { return [] }
+    var digests: [(name: [UInt8], digest: [UInt8])] = []
+    let statement = try connection.statement(
+      "SELECT name, digest FROM fleet_declarations WHERE fleet = ? AND name >= ? AND name < ? AND digest <> x''")
+    statement.bind(fleet, at: 1)
+    statement.bind([first], at: 2)
+    statement.bind(Self.end(ofNamesBeginningWith: first), at: 3)
+    try statement.query { digests.append(($0.bytes(0), $0.bytes(1))) }
+    return digests
+  }
+
   /// The records of declarations removed before a time, and in sync.
   func forgettableDeclarations(of fleet: Int64, before time: Int64, atMost count: Int) throws -> [StoredRecord] {
     guard try hasDeclarations else { return [] }
@@ -101,18 +115,12 @@ extension FleetTables {
     try statement.run()
   }
 
-  /// Records which collections a fleet shares: its declarations of others do not hold here.
-  func setShared(_ collections: [String], of fleet: Int64) throws {
+  func removeDeclarations(in collection: String, of fleet: Int64) throws {
     guard try hasDeclarations else { return }
-    let shared = Set(collections.map(ByteString.init))
-    for name in Set(try declarations(of: fleet).map { ByteString($0.collection) }) {
-      let statement = try connection.statement(
-        "UPDATE fleet_declarations SET shared = ?3 WHERE fleet = ?1 AND collection = ?2")
-      statement.bind(fleet, at: 1)
-      statement.bind(name.string, at: 2)
-      statement.bind(shared.contains(name) ? 1 : 0, at: 3)
-      try statement.run()
-    }
+    let statement = try connection.statement("DELETE FROM fleet_declarations WHERE fleet = ? AND collection = ?")
+    statement.bind(fleet, at: 1)
+    statement.bind(collection, at: 2)
+    try statement.run()
   }
 
   func removeDeclarations(of fleet: Int64) throws {

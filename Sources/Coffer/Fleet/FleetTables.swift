@@ -132,8 +132,8 @@ struct FleetTables {
     if try !hasDeclarations { try Schema.addSharedDeclarations(to: connection) }
   }
 
-  /// The rules that a collection can have.
-  private static let rules: ClosedRange<Int64> = 0...2
+  /// The rules that a collection can have; 3 is that of one that waits for consent.
+  private static let rules: ClosedRange<Int64> = 0...3
 
   static func damaged(_ reason: String) -> StorageError { .damaged(part: "fleets", reason: reason) }
 
@@ -262,16 +262,20 @@ struct FleetTables {
   }
 
   /// The names and digests of the records on the carrier whose names begin with a byte.
+  /// Above all names of 20 bytes that begin with a byte.
+  static func end(ofNamesBeginningWith first: UInt8) -> [UInt8] {
+    first == .max ? [UInt8](repeating: .max, count: 21) : [first + 1]
+  }
+
   func digests(ofNamesBeginningWith first: UInt8, of fleet: Int64) throws -> [(name: [UInt8], digest: [UInt8])] {
     var digests: [(name: [UInt8], digest: [UInt8])] = []
     let statement = try connection.statement(
       "SELECT name, digest FROM fleet_records WHERE fleet = ? AND name >= ? AND name < ? AND digest <> x''")
     statement.bind(fleet, at: 1)
     statement.bind([first], at: 2)
-    // Above all names of 20 bytes.
-    statement.bind(first == .max ? [UInt8](repeating: .max, count: 21) : [first + 1], at: 3)
+    statement.bind(Self.end(ofNamesBeginningWith: first), at: 3)
     try statement.query { digests.append(($0.bytes(0), $0.bytes(1))) }
-    return digests
+    return try digests + declarationDigests(ofNamesBeginningWith: first, of: fleet)
   }
 
   /// The records of settings removed or expired before a time, and in sync.
@@ -328,6 +332,23 @@ struct FleetTables {
     statement.bind(record.collection, at: 2)
     statement.bind(record.key, at: 3)
     try statement.run()
+  }
+
+  /// The collections with records.
+  func collections(of fleet: Int64) throws -> [String] {
+    var collections: [String] = []
+    let statement = try connection.statement("SELECT DISTINCT collection FROM fleet_records WHERE fleet = ?")
+    statement.bind(fleet, at: 1)
+    try statement.query { collections.append($0.text(0)) }
+    return try Set((collections + declarations(of: fleet).map(\.collection)).map(ByteString.init)).map(\.string)
+  }
+
+  func removeRecords(in collection: String, of fleet: Int64) throws {
+    let statement = try connection.statement("DELETE FROM fleet_records WHERE fleet = ? AND collection = ?")
+    statement.bind(fleet, at: 1)
+    statement.bind(collection, at: 2)
+    try statement.run()
+    try removeDeclarations(in: collection, of: fleet)
   }
 
   // MARK: Changes
@@ -420,6 +441,13 @@ struct FleetTables {
       rules[row.text(0)] = row.integer(1)
     }
     return rules
+  }
+
+  func removeRule(for collection: String, of fleet: Int64) throws {
+    let statement = try connection.statement("DELETE FROM fleet_rules WHERE fleet = ? AND collection = ?")
+    statement.bind(fleet, at: 1)
+    statement.bind(collection, at: 2)
+    try statement.run()
   }
 
   func setRule(_ rule: Int64, for collection: String, of fleet: Int64) throws {

@@ -15,10 +15,6 @@ extension FleetTransaction {
     try reading { try declarations.own(key, in: collection) }
   }
 
-  package func setShared(_ collections: [String], of fleet: Int64) throws {
-    try changing { try tables.setShared(collections, of: fleet) }
-  }
-
   /// Notes in the change log that an application's declarations came from elsewhere.
   package func noteDeclarations(of application: String) { session.note(.declaredElsewhere(application)) }
 

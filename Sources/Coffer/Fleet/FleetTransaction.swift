@@ -75,6 +75,18 @@ package struct FleetTransaction {
     try changing { try tables.remove(record, of: fleet) }
   }
 
+  /// Removes what is known about the records of all other collections.
+  package func removeRecords(of fleet: Int64, notIn collections: [String]) throws {
+    let known = try reading { try tables.collections(of: fleet) }
+    let other = known.filter { name in !collections.contains { $0.utf8.elementsEqual(name.utf8) } }
+    guard !other.isEmpty else { return }
+    try changing { for name in other { try tables.removeRecords(in: name, of: fleet) } }
+  }
+
+  package func removeRecords(in collection: String, of fleet: Int64) throws {
+    try changing { try tables.removeRecords(in: collection, of: fleet) }
+  }
+
   // MARK: Items
 
   /// An item's value, version and time of setting; nil for no item.
@@ -277,6 +289,10 @@ package struct FleetTransaction {
   }
 
   package func rules(of fleet: Int64) throws -> [String: Int64] { try reading { try tables.rules(of: fleet) } }
+
+  package func removeRule(for collection: String, of fleet: Int64) throws {
+    try changing { try tables.removeRule(for: collection, of: fleet) }
+  }
 
   package func setRule(_ rule: Int64, for collection: String, of fleet: Int64) throws {
     try changing { try tables.setRule(rule, for: collection, of: fleet) }

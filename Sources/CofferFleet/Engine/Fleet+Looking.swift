@@ -69,7 +69,10 @@ extension Fleet {
   ///
   /// - Throws: `CofferError`.
   public func findings() throws -> [String] {
-    try connection.readFleets { try $0.findings(of: membership.id, in: membership.members.collections) }
+    try connection.readFleets { transaction in
+      let consent = try Consent(transaction, membership.id, membership.members)
+      return try transaction.findings(of: membership.id, in: consent.agreed)
+    }
   }
 
   /// The last change of each shared setting, and of its declaration, newest first.

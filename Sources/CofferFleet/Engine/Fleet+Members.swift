@@ -71,7 +71,7 @@ extension Fleet {
     }
     return Invitation(
       carrier: carrier.description, expires: expires, fleet: fleet, firstAuthority: membership.stored.firstAuthority,
-      member: identity.member, seed: identity.seed)
+      version: membership.members.version, member: identity.member, seed: identity.seed)
   }
 
   /// Removes a member.
@@ -83,7 +83,7 @@ extension Fleet {
   public func remove(_ name: String) async throws {
     try await change { members, _ in
       guard let member = members.member(named: name) else { throw FleetError.memberNotFound(name: name) }
-      members.members.removeAll { $0.id == member.id }
+      members.remove(member)
       guard members.members.contains(where: { $0.role == .admin }) else { throw FleetError.lastAdmin }
       return true
     }
@@ -97,7 +97,8 @@ extension Fleet {
 
   /// Sets the shared collections.
   ///
-  /// The contents of an added one are merged from all hosts; those of a dropped one stay on each host.
+  /// The contents of an added one are merged from all hosts that accept it, see ``accept(collections:)``. Those of a dropped one stay on each host, and leave the carrier: the fleet gets a
+  /// new key.
   ///
   /// - Throws: ``FleetError/notAllowed(role:)`` if this host is not an admin, `.collectionSealed`, `.collectionShared`; what
   ///   ``sync()`` throws.
@@ -105,10 +106,37 @@ extension Fleet {
     let names = Array(Set(collections.map(ByteString.init))).sorted().map(\.string)
     try connection.readFleets { try Self.check(names, $0, except: membership.id) }
     try await change { members, _ in
-      members.collections = names
-      return false
+      members.share(names, from: members.version + 1)
     }
     try await sync()
+  }
+
+  /// Agrees to collections that were shared after this host joined: from then on it takes and gives their contents.
+  ///
+  /// They wait until then, see ``FleetStatus/waitingCollections``. On the host of the admin who shares them they do not.
+  ///
+  /// - Throws: ``FleetError/collectionNotWaiting(_:)``, `.collectionSealed`, `.collectionShared`; what ``sync()`` throws.
+  @discardableResult
+  public func accept(collections: [String]) async throws -> SyncReport {
+    try await turns.take {
+      try await reporting {
+        var report = SyncReport()
+        try await pull(report: &report)
+        try connection.readFleets { transaction in
+          let waiting = try Consent(transaction, membership.id, membership.members).waiting
+          for name in collections where !waiting.contains(where: { $0.utf8.elementsEqual(name.utf8) }) {
+            throw FleetError.collectionNotWaiting(name)
+          }
+          try Self.check(collections, transaction, except: membership.id)
+        }
+        agreeing = collections
+        defer { agreeing = [] }
+        try await pull(comparesAll: true, report: &report)
+        agreeing = []
+        try await exchange(&report)
+        return report
+      }
+    }
   }
 
   /// Publishes other members.
@@ -118,7 +146,8 @@ extension Fleet {
     try await sync()
     try await turns.take {
       var report = SyncReport()
-      for _ in 0..<20 {
+      for attempt in 0..<Self.attemptCount {
+        if attempt > 0 { try await Self.pause(after: attempt) }
         try await pull(report: &report)
         guard membership.me.role == .admin else { throw FleetError.notAllowed(role: membership.me.role) }
         guard try await settleEarlier() else { continue }
@@ -151,17 +180,24 @@ extension Fleet {
       set = try RecordSet(resealed.lazy.map { (next.keys.name(of: $0.object), $0.digest) })
     }
     let now = try connection.readFleets { $0.time }
-    // Its ancestors are those of the current head.
-    var head = try old.nextHead(set: set, recordCount: old.head?.recordCount ?? 0, time: now)
+    let count = hasNewKey ? UInt64(resealed.count) : old.head?.recordCount ?? 0
+    // It follows the current head.
+    let following = try old.nextHead(set: set, recordCount: count, time: now)
+    var head = following.head
     (head.membersVersion, head.authority) = (next.members.version, next.authorityDigest)
     let bytes = try head.sealed(next.keys, by: next.identity)
     try onStep(.willCommit)
-    let changes = edition.changes + [.put(CarrierObject(name: Head.object, bytes: bytes))]
+    let changes = edition.changes + following.blocks + [.put(CarrierObject(name: Head.object, bytes: bytes))]
     guard try await carrier.commit(changes, if: old.condition) else { return false }
     try onStep(.didCommit)
     next.take(head, bytes, set, synced: now)
     try connection.writeFleets { transaction in
       try checkIsPresent(transaction)
+      if next.members.collections != old.members.collections {
+        try transaction.removeRecords(of: old.id, notIn: next.members.collections)
+        // Who shares a collection agrees to it.
+        try Consent.adopt(next.members, new: [], of: old.id, transaction)
+      }
       for record in resealed {
         guard var row = try transaction.record(named: record.name, of: old.id) else { continue }
         (row.name, row.digest) = (next.keys.name(of: record.object), record.digest)
@@ -169,6 +205,7 @@ extension Fleet {
       }
       try next.save(transaction)
     }
+    note(bytes)
     membership = next
     try onStep(.didAcknowledge)
     if hasNewKey { _ = try await clean() }
@@ -194,6 +231,9 @@ extension Fleet {
       guard let bytes = view.objects[object] ?? nil, ConstantTime.isEqual(try bytes.digest, row.digest) else {
         throw FleetError.damaged(object: object, reason: "it does not match commit \(old.seen)")
       }
+      // A collection that is no longer shared stays behind.
+      guard next.members.shares(row.collection) else { continue }
+      // With its author's signature.
       let sealed = try Record(opening: bytes, named: row.name, old.keys).sealed(next.keys)
       resealed.append((row.name, sealed, try sealed.bytes.digest))
     }
@@ -278,8 +318,14 @@ extension Fleet {
   /// By default the later change wins; on a reader's host, the change from elsewhere. A reader's own changes are never shared: with
   /// `.oursWins` they stay in effect on its host only.
   ///
-  /// - Throws: `CofferError`.
+  /// - Throws: ``FleetError/collectionWaits(_:)``; `CofferError`.
   public func setRule(_ rule: FleetRule, forCollection collection: String) throws {
-    try connection.writeFleets { try $0.setRule(rule.rawValue, for: collection, of: membership.id) }
+    try connection.writeFleets { transaction in
+      let waiting = try Consent(transaction, membership.id, membership.members).waiting
+      guard !waiting.contains(where: { $0.utf8.elementsEqual(collection.utf8) }) else {
+        throw FleetError.collectionWaits(collection)
+      }
+      try transaction.setRule(rule.rawValue, for: collection, of: membership.id)
+    }
   }
 }

@@ -27,6 +27,13 @@ extension Fleet {
     }
   }
 
+  private static func isRollback(_ error: any Error) -> Bool {
+    switch error as? FleetError {
+    case .rolledBack, .forked: true
+    default: false
+    }
+  }
+
   private static func mayPass(_ error: FleetError) -> Bool { if case .damaged = error { true } else { false } }
 
   private func view(upTo head: [UInt8], isComplete: Bool) async throws -> CarrierView {
@@ -46,7 +53,11 @@ extension Fleet {
   func take(_ view: CarrierView, isRollbackAccepted: Bool = false, report: inout SyncReport) async throws {
     let epoch = membership.keys.epoch
     let (membership, head) = try await opened(view.head)
-    if !isRollbackAccepted { try checkSuccession(head, view.head) }
+    var isRollbackAccepted = isRollbackAccepted
+    do {
+      try await checkSuccession(head, view.head, view.objects)
+      isRollbackAccepted = false
+    } catch  where isRollbackAccepted && Self.isRollback(error) {}
     // In another epoch, all objects have other names.
     guard view.isComplete || membership.keys.epoch == epoch else {
       guard let all = try await CarrierView.readAll(carrier) else {
@@ -70,7 +81,9 @@ extension Fleet {
       try self.apply(
         objects, prepared, head, view, membership, isRollbackAccepted: isRollbackAccepted, transaction)
     }
+    note(view.head)
     self.membership = membership
+    report.clockProblems = outcome.problems
     report.pulledCount += outcome.changeCount
     report.conflictCount += outcome.conflictCount
     report.recoveredCount += outcome.recoveredCount
@@ -78,7 +91,9 @@ extension Fleet {
   }
 
   /// Refuses a head that does not follow the one that was seen.
-  func checkSuccession(_ bytes: [UInt8]) async throws { try checkSuccession(try await opened(bytes).head, bytes) }
+  func checkSuccession(_ bytes: [UInt8]) async throws {
+    try await checkSuccession(try await opened(bytes).head, bytes)
+  }
 
   /// A head, and the membership under which it was made.
   private func opened(_ bytes: [UInt8]) async throws -> (membership: Membership, head: Head) {
@@ -103,13 +118,22 @@ extension Fleet {
   }
 
   /// Refuses a head that does not follow the one that was seen.
-  private func checkSuccession(_ head: Head, _ bytes: [UInt8]) throws {
-    let seen = membership.seen
+  ///
+  /// - Parameter objects: Objects of the carrier that have been read already.
+  private func checkSuccession(
+    _ head: Head, _ bytes: [UInt8], _ objects: [String: [UInt8]?] = [:]
+  ) async throws {
+    let (seen, known) = (membership.seen, membership.stored.head)
     guard head.number >= seen else { throw FleetError.rolledBack(seen: seen, found: head.number) }
-    guard !membership.stored.head.isEmpty, bytes != membership.stored.head else { return }
-    guard head.number > seen, let last = membership.head,
-      head.descends(from: last.number, digest: try membership.stored.head.digest) ?? true
-    else { throw FleetError.forked(seen: seen, found: head.number) }
+    guard let last = membership.head, bytes != known else { return }
+    let index = last.log.count
+    var blocks: [String: [UInt8]] = [:]
+    for name in head.log.proof(at: index) { blocks[name] = objects[name] ?? nil }
+    let unread = head.log.proof(at: index).filter { blocks[$0] == nil }
+    if !unread.isEmpty { for object in try await carrier.read(unread) { blocks[object.name] = object.bytes } }
+    guard head.number > seen, try head.log.has(known.digest, at: index, by: blocks) else {
+      throw FleetError.forked(seen: seen, found: head.number)
+    }
   }
 
   /// The changes in the pieces of a commit.
@@ -138,16 +162,34 @@ extension Fleet {
     } else {
       try checkIsPresent(transaction)
     }
-    try Self.check(membership.members.collections, transaction, except: membership.id)
+    // What is no longer shared has left the carrier. If it is shared again, it is new.
+    let new = membership.members.collections(newSince: self.membership.members.version)
+    if !new.isEmpty || membership.members.collections != self.membership.members.collections {
+      try transaction.removeRecords(of: membership.id, notIn: membership.members.collections)
+      for name in new { try transaction.removeRecords(in: name, of: membership.id) }
+      try Consent.adopt(membership.members, new: new, of: membership.id, transaction)
+    }
+    // Only with all records here can they be merged.
+    if view.isComplete { try Consent.agree(to: agreeing, of: membership.id, transaction) }
+    let consent = try Consent(transaction, membership.id, membership.members)
+    try Self.check(consent.agreed, transaction, except: membership.id)
     let changes = try changed(objects, prepared, head, view.isComplete, membership, transaction)
     membership.take(head, view.head, changes.set, revision: view.revision.text, synced: transaction.time)
     var merge = try Merge(
       transaction: transaction, fleet: membership.id, before: before, members: membership.members, me: membership.me,
+      consent: consent,
+      hasForgotten: head.horizon > self.membership.head?.number ?? 0,
       wentBack: isRollbackAccepted ? nil : .forked(seen: self.membership.seen, found: head.number))
+    var authors = AuthorCheck(membership.members, in: membership.authority.fleet)
     var records: [(record: Record, name: [UInt8], digest: [UInt8])] = []
     for (name, bytes, digest) in changes.present {
-      let opened = prepared?.records[name]?.record
-      records.append((try opened ?? Record(opening: bytes, named: name, membership.keys), name, digest))
+      if let opened = prepared?.records[name]?.record {
+        records.append((opened, name, digest))
+      } else {
+        let record = try Record(opening: bytes, named: name, membership.keys)
+        try authors.check(record, membership.keys.object(name))
+        records.append((record, name, digest))
+      }
     }
     // In key order, not in name order, so that the store's pages fill one after another.
     records.sort { ($0.record.collection, $0.record.key) < ($1.record.collection, $1.record.key) }
@@ -158,8 +200,8 @@ extension Fleet {
     }
     try transaction.letNamesFollow(of: membership.id, hasDeclarations: !merge.declaringApplications.isEmpty)
     for application in merge.declaringApplications.sorted() { transaction.noteDeclarations(of: application) }
-    // What the carrier has lost may be an old change.
-    if isRollbackAccepted { membership.setSequence(-1) }
+    // What the carrier has lost, or lacks in a collection that is new here, may be an old change.
+    if isRollbackAccepted || !agreeing.isEmpty { membership.setSequence(-1) }
     try membership.save(transaction)
     return merge
   }

@@ -7,10 +7,10 @@ extension Fleet {
   /// - Returns: Whether everything was pushed; false if another member has committed meanwhile.
   func push(_ report: inout SyncReport) async throws -> Bool {
     guard try await settleEarlier() else { return false }
-    let collections = membership.members.collections
     let (declarations, parts, sequence) = try connection.readFleets { transaction in
       // Without its records, which are deleted with the fleet, everything would look new.
       try checkIsPresent(transaction)
+      let collections = try Consent(transaction, membership.id, membership.members).agreed
       try Self.check(collections, transaction, except: membership.id)
       return (
         try transaction.localDeclarations(of: membership.stored, in: collections),
@@ -18,21 +18,22 @@ extension Fleet {
       )
     }
     let now = try connection.readFleets { $0.time }
-    report.problems = []
+    report.unsharedSettings = []
     // First, so that no host sees the values before what they have to be.
-    let declared = try declarations.compactMap { try draft($0, at: now, &report) }
+    let declared = try drafts(of: declarations, at: now, &report)
     if !declared.isEmpty {
       guard try await commit(declared) else { return false }
       report.pushedCount += declared.count
     }
+    let clocks = TransactionClocks(of: parts, at: now)
     for part in squashed(parts) {
-      let drafts = try part.compactMap { try draft($0, at: now, &report) }
+      let drafts = try drafts(of: part, clocks, &report)
       if drafts.isEmpty { continue }
       guard try await commit(drafts) else { return false }
       report.pushedCount += drafts.count
     }
     // The next search starts after this commit; the next push stores that.
-    if report.problems.isEmpty { membership.setSequence(sequence) }
+    if report.unsharedSettings.isEmpty { membership.setSequence(sequence) }
     return try await forget()
   }
 
@@ -59,7 +60,7 @@ extension Fleet {
     var byteCount = 0
     for part in parts {
       let more = part.reduce(0) { $0 + Self.estimatedByteCount($1) }
-      if let last = joined.last, last.count + part.count < carrier.limits.operationCount,
+      if let last = joined.last, last.count + part.count + Self.blockCount < carrier.limits.operationCount,
         byteCount + more + Self.headByteCount < carrier.limits.requestByteCount
       {
         joined[joined.count - 1] += part
@@ -73,10 +74,13 @@ extension Fleet {
   }
 
   private static func estimatedByteCount(_ change: LocalChange) -> Int {
-    512 + change.key.utf8.count + change.collection.utf8.count + (change.value?.byteCount ?? 0)
+    768 + change.key.utf8.count + change.collection.utf8.count + (change.value?.byteCount ?? 0)
   }
 
-  /// An upper bound for the size of a head and of the names in a request.
+  /// More blocks of the log of heads than a commit ever completes.
+  private static let blockCount = 4
+
+  /// An upper bound for the size of a head with its log, and of the names in a request.
   static let headByteCount = 64 * 1024
 
   /// The largest record that the carrier accepts, alone in its request or piece.
@@ -84,26 +88,40 @@ extension Fleet {
     pieceByteCount - 64
   }
 
-  /// - Returns: Nil if it is too large.
-  private func draft(_ change: LocalChange, at now: Int64, _ report: inout SyncReport) throws -> Draft? {
-    let clock = HybridClock.next(at: change.modified, after: change.record, now: now)
-    let record = Record(
-      collection: change.collection, key: change.key, counter: UInt64(clamping: change.record?.counter ?? 0) + 1,
-      clock: clock,
-      author: membership.identity.member, writer: change.author,
-      content: change.value.map { .value($0) } ?? .tombstone)
-    return try draft(record, over: change.record, version: change.version, &report)
+  private func drafts(
+    of part: [LocalChange], _ clocks: TransactionClocks, _ report: inout SyncReport
+  ) throws -> [Draft] {
+    var records = part.map { change in
+      Record(
+        collection: change.collection, key: change.key, counter: UInt64(clamping: change.record?.counter ?? 0) + 1,
+        clock: clocks[change.modified], author: membership.identity.member, writer: change.author,
+        content: change.value.map { .value($0) } ?? .tombstone)
+    }
+    try Record.sign(&records, by: membership.identity, in: membership.authority.fleet)
+    return try zip(part, records).compactMap { try draft($0, $1, &report) }
   }
 
-  private func draft(_ change: LocalDeclaration, at now: Int64, _ report: inout SyncReport) throws -> Draft? {
-    let record = Record(
-      collection: change.collection, key: change.key, counter: UInt64(clamping: change.record?.counter ?? 0) + 1,
-      clock: HybridClock.next(at: change.modified, after: change.record, now: now),
-      author: membership.identity.member, writer: change.author,
-      content: change.content.map { .declaration($0) } ?? .declarationTombstone)
-    var draft = try draft(record, over: change.record, version: StoredRecord.inStep, &report)
-    draft?.after?.declaration = StoredDeclaration(content: change.content, own: change.own, isShared: true)
-    return draft
+  /// - Returns: Nil if it is too large.
+  private func draft(_ change: LocalChange, _ record: Record, _ report: inout SyncReport) throws -> Draft? {
+    try draft(record, over: change.record, version: change.version, &report)
+  }
+
+  private func drafts(
+    of changes: [LocalDeclaration], at now: Int64, _ report: inout SyncReport
+  ) throws -> [Draft] {
+    var records = changes.map { change in
+      Record(
+        collection: change.collection, key: change.key, counter: UInt64(clamping: change.record?.counter ?? 0) + 1,
+        clock: HybridClock.next(at: change.modified, after: change.record, now: now),
+        author: membership.identity.member, writer: change.author,
+        content: change.content.map { .declaration($0) } ?? .declarationTombstone)
+    }
+    try Record.sign(&records, by: membership.identity, in: membership.authority.fleet)
+    return try zip(changes, records).compactMap { change, record in
+      var draft = try draft(record, over: change.record, version: StoredRecord.inStep, &report)
+      draft?.after?.declaration = StoredDeclaration(content: change.content, own: change.own, isShared: true)
+      return draft
+    }
   }
 
   private func draft(
@@ -112,7 +130,7 @@ extension Fleet {
     let name = try record.name(membership.keys)
     let object = try record.sealed(membership.keys, named: name)
     guard object.bytes.count <= maximumRecordByteCount else {
-      report.problems.append(
+      report.unsharedSettings.append(
         """
         \(record.isOfDeclaration ? "The declaration of " : "")"\(record.key)" in "\(record.collection)" stays on this host: it \
         takes \(object.bytes.count) bytes, and the carrier holds up to \(maximumRecordByteCount). Make it smaller, or keep it in a \
@@ -133,7 +151,7 @@ extension Fleet {
   /// Commits changes, so that others see all of them or none.
   ///
   /// - Returns: False if another member was faster; then nothing was changed.
-  func commit(_ drafts: [Draft]) async throws -> Bool {
+  func commit(_ drafts: [Draft], horizon: UInt64? = nil) async throws -> Bool {
     let changes: [CarrierChange] = drafts.map { draft in
       draft.object.map { .put($0) } ?? .remove(name: membership.keys.object(draft.name))
     }
@@ -155,12 +173,13 @@ extension Fleet {
     guard try await isStaged else { return false }
     if !isSmall { try onStep(.didStage) }
     let now = try connection.readFleets { $0.time }
-    let head = try membership.nextHead(set: set, recordCount: count, time: now, pieces: references)
-    let isPublished = try await publish(head, set, isSmall ? changes : [], settling: isSmall ? [] : changes) {
+    let next = try membership.nextHead(
+      set: set, recordCount: count, time: now, horizon: horizon, pieces: references)
+    let isPublished = try await publish(next, set, isSmall ? changes : [], settling: isSmall ? [] : changes) {
       try $0.acknowledge(drafts, self.membership.id)
     }
     guard isPublished else { return false }
-    return pieces.isEmpty ? true : try await finishSettling(head)
+    return pieces.isEmpty ? true : try await finishSettling(next.head)
   }
 
   /// The set and count of all records after the changes.
@@ -186,13 +205,15 @@ extension Fleet {
   /// - Parameter settled: The changes in the head's pieces, applied while the store is written. Until then, others read them
   ///   from the pieces.
   func publish(
-    _ head: Head, _ set: RecordSet, _ changes: [CarrierChange], settling settled: [CarrierChange] = [],
+    _ commit: (head: Head, blocks: [CarrierChange]), _ set: RecordSet, _ changes: [CarrierChange],
+    settling settled: [CarrierChange] = [],
     _ acknowledge: (FleetTransaction) throws -> Void
   ) async throws -> Bool {
+    let head = commit.head
     let bytes = try head.sealed(membership.keys, by: membership.identity)
     try onStep(.willCommit)
     let put = CarrierChange.put(CarrierObject(name: Head.object, bytes: bytes))
-    guard try await carrier.commit(changes + [put], if: membership.condition) else { return false }
+    guard try await carrier.commit(changes + commit.blocks + [put], if: membership.condition) else { return false }
     try onStep(.didCommit)
     let next = try Membership(membership.stored, isHeadOpened: false)
     next.take(head, bytes, set, synced: head.time)
@@ -202,13 +223,14 @@ extension Fleet {
       try acknowledge(transaction)
       try next.save(transaction)
     }
+    note(bytes)
     membership = next
     try onStep(.didAcknowledge)
     return try await isSettled
   }
 
   private func fits(_ changes: [CarrierChange]) -> Bool {
-    changes.count < carrier.limits.operationCount
+    changes.count + Self.blockCount < carrier.limits.operationCount
       && changes.reduce(Self.headByteCount) { $0 + $1.byteCount } <= carrier.limits.requestByteCount
   }
 
@@ -300,11 +322,13 @@ extension Fleet {
   /// Deletes removals and expired values from the carrier once the fleet's retention period is over.
   private func forget() async throws -> Bool {
     let (id, retention) = (membership.id, membership.members.retention)
+    guard let head = membership.head else { return true }
     let old = try connection.readFleets { transaction in
+      // By a wrong clock this is early, which the horizon makes harmless.
       try transaction.forgettableRecords(of: id, before: transaction.time - retention, atMost: Self.forgottenCount)
     }
     guard !old.isEmpty else { return true }
-    return try await commit(old.map { Draft(object: nil, before: $0, after: nil) })
+    return try await commit(old.map { Draft(object: nil, before: $0, after: nil) }, horizon: head.number)
   }
 }
 

@@ -54,9 +54,7 @@ extension Fleet {
 
   private func shares(_ commit: Commit) -> Bool {
     commit.scope == .everything || commit.actions.contains(where: \.isDeclaration)
-      || commit.changedCollections.contains { changed in
-        membership.members.collections.contains { $0.utf8.elementsEqual(changed.utf8) }
-      }
+      || commit.changedCollections.contains { membership.members.shares($0) }
   }
 
   // MARK: Listening
@@ -198,9 +196,7 @@ extension Fleet {
   }
 
   private func isKnown(_ head: [UInt8]) throws -> Bool {
-    if head == membership.stored.head { return true }
-    let digest = try head.digest
-    return membership.head?.ancestors.contains { $0.digest == digest } ?? false
+    try head == membership.stored.head || recentHeads.contains(head.digest)
   }
 
   private func hasLocalChanges() throws -> Bool {
@@ -209,7 +205,7 @@ extension Fleet {
       guard try transaction.fleets().contains(where: { $0.id == membership.stored.id }) else {
         throw FleetError.notJoined
       }
-      let collections = membership.members.collections
+      let collections = try Consent(transaction, membership.id, membership.members).agreed
       return try !transaction.localChanges(of: membership.stored, in: collections).isEmpty
         || !transaction.localDeclarations(of: membership.stored, in: collections).isEmpty
     }

@@ -13,8 +13,11 @@ public struct SyncReport: Sendable, Hashable {
   ///
   /// The store was put back to an earlier state, lost its last commits in a power failure, or is in use on two hosts.
   public internal(set) var recoveredCount = 0
-  /// The settings that cannot be shared and why, as sentences.
-  public internal(set) var problems: [String] = []
+  /// The settings that cannot be shared and why, and members with wrong clocks, as sentences.
+  public var problems: [String] { unsharedSettings + clockProblems }
+
+  var unsharedSettings: [String] = []
+  var clockProblems: [String] = []
 }
 
 extension Fleet {
@@ -84,7 +87,12 @@ extension Fleet {
   }
 
   /// How many times others may be faster before this gives up.
-  private static let attemptCount = 20
+  static let attemptCount = 40
+
+  /// Waits after others were faster: at random, and longer each time, so that writers that came at once come one after another.
+  static func pause(after attempt: Int) async throws {
+    try await Task.sleep(for: .milliseconds(Int.random(in: 0..<(1 << min(attempt, 8)))))
+  }
 
   /// Pulls and pushes until both sides are equal.
   ///
@@ -99,6 +107,7 @@ extension Fleet {
         if !pushesFirst || attempt > 0 { try await pull(comparesAll: comparesAll && attempt == 0, report: &report) }
         guard membership.me.role.mayWrite else { return try noteInStep() }
         if try await push(&report) { return try noteInStep() }
+        try await Self.pause(after: attempt)
       } catch is Overtaken {
         try reload()
       }

@@ -29,6 +29,8 @@ public actor Fleet {
   var membership: Membership
   var condition = FleetCondition.unknown
   var problems: [String] = []
+  /// The digests of the last heads that this has taken or published, newest last.
+  private(set) var recentHeads: [[UInt8]] = []
   let turns = Turns()
   private var observers: [Int: AsyncStream<FleetStatus>.Continuation] = [:]
   private var lastObserver = 0
@@ -45,6 +47,18 @@ public actor Fleet {
   init(_ database: Database, _ connection: Connection, _ carrier: any Carrier, _ membership: sending Membership) {
     (self.database, self.connection, self.carrier) = (database, connection, carrier)
     self.membership = membership
+  }
+
+  /// The collections that the pull in progress agrees to.
+  var agreeing: [String] = []
+
+  private static let recentHeadCount = 64
+
+  /// Remembers a head, which the carrier's stream of changes may deliver later.
+  func note(_ head: [UInt8]) {
+    guard let digest = try? head.digest else { return }
+    if recentHeads.count == Self.recentHeadCount { recentHeads.removeFirst() }
+    recentHeads.append(digest)
   }
 
   func setOnStep(_ body: @escaping @Sendable (Step) throws -> Void) { onStep = body }
@@ -86,7 +100,7 @@ public actor Fleet {
       firstAuthority: try edition.authorityBytes.digest, authority: edition.authorityBytes,
       members: edition.membersBytes, sum: RecordSet().bytes)
     let membership = try Membership(stored)
-    let head = try membership.nextHead(set: RecordSet(), recordCount: 0, time: now)
+    let head = try membership.nextHead(set: RecordSet(), recordCount: 0, time: now).head
     let bytes = try head.sealed(membership.keys, by: identity)
     // The store records it first: a fleet whose admin is lost could never be used.
     try connection.writeFleets { transaction in
@@ -113,10 +127,10 @@ public actor Fleet {
 
   /// Joins a fleet with an invitation, and pulls its settings.
   ///
-  /// Existing settings in the fleet's collections are merged as if they had been changed here, see ``conflicts()``, and
-  /// pushed by the first sync.
+  /// The fleet's settings win over existing ones, and its removals, too; what loses stays in the history of its key, see ``conflicts()``.
+  /// Existing settings that the fleet does not have are pushed by the first sync.
   ///
-  /// - Throws: ``FleetError/invitationExpired(_:)``, `.fleetNotFound`, `.removed`, `.alreadyJoined`, `.collectionSealed`,
+  /// - Throws: ``FleetError/invitationExpired(_:)``, `.olderThanInvitation`, `.fleetNotFound`, `.removed`, `.alreadyJoined`, `.collectionSealed`,
   ///   `.collectionShared`, `.damaged`; ``CarrierError``; `CofferError`.
   public static func join(
     _ invitation: Invitation, _ database: Database, at carrier: any Carrier
@@ -160,6 +174,10 @@ public actor Fleet {
     let chain = try await AuthorityChain.read(from: carrier, first: invitation.firstAuthority)
     guard chain.authority.fleet == invitation.fleet else {
       throw FleetError.fleetNotFound(carrier: carrier.description)
+    }
+    // A former member could show an old copy of the carrier, in which it is still a member.
+    guard chain.authority.version >= invitation.version else {
+      throw FleetError.olderThanInvitation(carrier: carrier.description)
     }
     let membership = try Membership(
       StoredFleet(
@@ -229,16 +247,18 @@ public actor Fleet {
   ///
   /// - Throws: `CofferError`.
   public func status() throws -> FleetStatus {
-    let (changes, declarations, conflicts) = try connection.readFleets { transaction in
-      (
-        try transaction.localChanges(of: membership.stored, in: membership.members.collections),
-        try transaction.localDeclarations(of: membership.stored, in: membership.members.collections),
+    let (consent, changes, declarations, conflicts) = try connection.readFleets { transaction in
+      let consent = try Consent(transaction, membership.id, membership.members)
+      return (
+        consent, try transaction.localChanges(of: membership.stored, in: consent.agreed),
+        try transaction.localDeclarations(of: membership.stored, in: consent.agreed),
         try transaction.conflicts(of: membership.id).count
       )
     }
     return FleetStatus(
       fleet: membership.members.fleetName, carrier: carrier.description, member: membership.me.name,
-      role: membership.me.role, collections: membership.members.collections, commit: membership.seen,
+      role: membership.me.role, collections: consent.agreed, waitingCollections: consent.waiting,
+      commit: membership.seen,
       lastInStep: membership.stored.synced == 0 ? nil : Self.date(membership.stored.synced), condition: condition,
       unpushedCount: changes.reduce(0) { $0 + $1.count }, unpushedDeclarationCount: declarations.count,
       conflictCount: conflicts, problems: problems)
@@ -286,8 +306,10 @@ public struct FleetStatus: Sendable, Hashable {
   public let member: String
   /// Its role.
   public let role: FleetRole
-  /// The shared collections.
+  /// The shared collections that this host takes and gives.
   public let collections: [String]
+  /// Those that were shared after it joined, and wait for ``Fleet/accept(collections:)``.
+  public let waitingCollections: [String]
   /// The number of the last commit that this host has seen.
   public let commit: UInt64
   /// When it was last in sync; nil for never.

@@ -15,8 +15,6 @@ final class Membership: @unchecked Sendable {
   var set: RecordSet
   /// The head of that state; nil before the first sync.
   private(set) var head: Head?
-  /// Whether other collections are shared than the store knows.
-  private var hasOtherCollections = false
 
   /// The fleet's row in the table `fleets`.
   var id: Int64 { stored.id ?? 0 }
@@ -76,13 +74,10 @@ final class Membership: @unchecked Sendable {
 
   /// Adopts a later, verified version of the members; a new epoch has new keys.
   func take(_ authority: Authority, _ authorityBytes: [UInt8], members bytes: [UInt8]) throws {
-    let collections = members.collections
+    let version = members.version
     (fleetKey, keys, members) = try Self.open(bytes, authority, identity)
     // Changes in a new collection have never been searched for.
-    if members.collections != collections {
-      setSequence(-1)
-      hasOtherCollections = true
-    }
+    if !members.collections(newSince: version).isEmpty { setSequence(-1) }
     self.authority = authority
     authorityDigest = try authorityBytes.digest
     (stored.authority, stored.members) = (authorityBytes, bytes)
@@ -106,26 +101,21 @@ final class Membership: @unchecked Sendable {
 
   func setSynced(_ time: Int64) { stored.synced = time }
 
-  func save(_ transaction: FleetTransaction) throws {
-    stored.id = try transaction.save(stored)
-    if hasOtherCollections { try transaction.setShared(members.collections, of: id) }
-  }
+  func save(_ transaction: FleetTransaction) throws { stored.id = try transaction.save(stored) }
 
   // MARK: Heads
 
-  /// The head after the current one.
+  /// The head after the current one, and the blocks of its log that it completes.
   func nextHead(
-    set: RecordSet, recordCount: UInt64, time: Int64, pieces: [Head.PieceReference] = []
-  ) throws -> Head {
-    var ancestors = head?.ancestors ?? []
-    if let head {
-      ancestors.insert(Head.Ancestor(number: head.number, digest: try stored.head.digest), at: 0)
-      ancestors = Array(ancestors.prefix(Head.maximumAncestorCount))
-    }
-    return Head(
+    set: RecordSet, recordCount: UInt64, time: Int64, horizon: UInt64? = nil, pieces: [Head.PieceReference] = []
+  ) throws -> (head: Head, blocks: [CarrierChange]) {
+    var log = head?.log ?? HeadLog()
+    let blocks = head == nil ? [] : try log.append(stored.head.digest)
+    let next = Head(
       number: seen + 1, time: time, author: identity.member, membersVersion: members.version,
-      authority: authorityDigest, setDigest: try set.digest, recordCount: recordCount, ancestors: ancestors,
-      pieces: pieces)
+      authority: authorityDigest, setDigest: try set.digest, recordCount: recordCount,
+      horizon: horizon ?? head?.horizon ?? 0, log: log, pieces: pieces)
+    return (next, blocks.map { .put($0) })
   }
 
   /// The condition of a commit: the head is still the one that the store is in sync with.

@@ -1,14 +1,56 @@
 import Coffer
 
 extension Merge {
+  /// Takes the record of a declaration.
+  mutating func take(declaration record: Record, over row: StoredRecord?, as new: inout StoredRecord) throws {
+    if let row, record.isSameChange(row), record.declaration == row.declaration?.content {
+      (new.version, new.declaration) = (row.version, row.declaration)
+    } else if let row, wentBack == nil {
+      (new.version, new.declaration) = try reconcile(declaration: record, over: row)
+      // Pushed again, it has to be above all that others have seen.
+      if new.version == StoredRecord.notInStep { new.counter = max(new.counter, row.counter) }
+    } else {
+      if let row, let wentBack, record.counter <= UInt64(clamping: row.counter), !hasForgotten { throw wentBack }
+      (new.version, new.declaration) = try merge(declaration: record, over: row)
+    }
+  }
+
+  /// Resolves a declaration that differs after an accepted rollback or fork: neither side has seen the other.
+  private mutating func reconcile(
+    declaration record: Record, over row: StoredRecord
+  ) throws -> (version: Int64, declaration: StoredDeclaration) {
+    let (key, collection) = (record.key, record.collection)
+    // What a program of this host has declared since is compared as ever.
+    guard let known = row.declaration, let ours = known.content, ours != record.declaration,
+      try localDeclaration(key, collection) == nil
+    else { return try merge(declaration: record, over: row) }
+    guard let theirs = record.declaration else { return (StoredRecord.notInStep, known) }
+    let isOurs = isKept(ours, over: theirs, isEarlier: isEarlier(record, than: row.hybridClock), collection)
+    // Most probably what the carrier was restored to.
+    let isOlder = record.counter < UInt64(clamping: row.counter) && record.clock < row.hybridClock
+    if !isOlder, isConflict(ours, theirs, key, collection) {
+      let (us, them) = (name(MemberID(bytes: row.author)), name(record.author))
+      try addConflict(
+        key, collection, 0, winner: isOurs ? us : them, loser: isOurs ? them : us, losing: isOurs ? theirs : ours)
+    }
+    if isOurs { return (StoredRecord.notInStep, known) }
+    note(theirs)
+    let own = try transaction.ownDeclaration(key, in: collection)?.json
+    return (StoredRecord.inStep, StoredDeclaration(content: theirs, own: own, isShared: true))
+  }
+
+  private mutating func localDeclaration(_ key: String, _ collection: String) throws -> LocalDeclaration? {
+    try transaction.localDeclaration(key, in: collection, of: fleet, besides: consent.agreed, times())
+  }
+
   /// Merges a declaration.
   ///
   /// What programs of this host declare stays as it is: they have it compiled in. It is decided which declaration holds here, and
   /// whether this host's has to be pushed.
   ///
   /// - Returns: The new state of its row.
-  mutating func merge(
-    declaration record: Record, over row: StoredRecord?, isShared: Bool
+  private mutating func merge(
+    declaration record: Record, over row: StoredRecord?
   ) throws -> (version: Int64, declaration: StoredDeclaration) {
     let (key, collection, theirs) = (record.key, record.collection, record.declaration)
     let own = try transaction.ownDeclaration(key, in: collection)
@@ -16,14 +58,10 @@ extension Merge {
     func state(_ content: SharedDeclaration?, own: String?, isInStep: Bool) -> (Int64, StoredDeclaration) {
       (
         isInStep ? StoredRecord.inStep : StoredRecord.notInStep,
-        StoredDeclaration(content: content, own: own, isShared: isShared)
+        StoredDeclaration(content: content, own: own, isShared: true)
       )
     }
-    guard isShared else { return state(theirs, own: earlier?.own, isInStep: true) }
-    guard
-      let mine = try transaction.localDeclaration(
-        key, in: collection, of: fleet, besides: members.collections, times())
-    else {
+    guard let mine = try localDeclaration(key, collection) else {
       // What a program of this host declares is declared, even if another host has stopped.
       let isDeclaredHere = theirs == nil && own != nil
       if theirs != earlier?.content { note(theirs ?? earlier?.content) }
@@ -36,7 +74,10 @@ extension Merge {
     guard mine.content != theirs else { return state(theirs, own: own?.json, isInStep: true) }
     // A declaration beats a removal.
     guard let theirs else { return state(mine.content, own: earlier?.own, isInStep: false) }
-    let isOurs = try mine.content.map { try oursWin($0, theirs, mine.modified, row, record) } ?? false
+    let isOurs = mine.content.map { content in
+      record.author == me.id && rule(collection) == .laterWins
+        || isKept(content, over: theirs, isEarlier: oursWin(mine.modified, row, over: record), collection)
+    } ?? false
     if let content = mine.content, record.author != me.id, isConflict(content, theirs, key, collection) {
       let them = name(record.author)
       try addConflict(
@@ -59,18 +100,18 @@ extension Merge {
     if let taken { declaringApplications.insert(taken.application) }
   }
 
-  private func oursWin(
-    _ ours: SharedDeclaration, _ theirs: SharedDeclaration, _ modified: Int64, _ row: StoredRecord?, _ record: Record
-  ) throws -> Bool {
-    switch rule(record.collection) {
+  /// Whether a declaration holds rather than one from elsewhere.
+  private func isKept(
+    _ ours: SharedDeclaration, over theirs: SharedDeclaration, isEarlier: Bool, _ collection: String
+  ) -> Bool {
+    switch rule(collection) {
     case .theirsWins: return false
     case .oursWins: return true
     case .laterWins:
-      if record.author == me.id { return true }
       // As in one store: an older version of a program does not replace the declarations of a newer one.
       if ours.isOlder(than: theirs) { return false }
       if theirs.isOlder(than: ours) { return true }
-      return oursWin(modified, row, over: record)
+      return isEarlier
     }
   }
 

@@ -16,72 +16,85 @@ struct Merge {
   let fleet: Int64
   let members: Members
   let me: Members.Member
+  let consent: Consent
   let rules: [String: Int64]
   /// The fleet's row before the merge.
   let before: StoredFleet
+  /// Whether removals that the store has not seen may be missing.
+  let hasForgotten: Bool
   /// The error for a record older than the one that was seen; nil if a rollback of the carrier was accepted.
   let wentBack: FleetError?
 
+  private var knownClocks: TransactionClocks?
   private var changedKeys: FleetTransaction.LoggedKeys?
   var declarationTimes: FleetTransaction.DeclarationTimes?
   /// The applications whose declarations were taken.
   var declaringApplications: Set<String> = []
+  /// The authors of records that are ahead of this host's clock, and by how much.
+  private var leads: [MemberID: Int64] = [:]
 
   var changeCount = 0
   private(set) var conflictCount = 0
   /// The number of changes that this host had made itself, and that are missing from its store.
   private(set) var recoveredCount = 0
 
-  /// A clock that is more than a day ahead wins no conflict.
-  static let toleratedLead: Int64 = 86_400_000
-
   var now: Int64 { transaction.time }
 
   init(
     transaction: FleetTransaction, fleet: Int64, before: StoredFleet, members: Members, me: Members.Member,
-    wentBack: FleetError?
+    consent: Consent, hasForgotten: Bool, wentBack: FleetError?
   ) throws {
     (self.transaction, self.fleet, self.members, self.me) = (transaction, fleet, members, me)
+    self.consent = consent
     rules = try transaction.rules(of: fleet)
-    (self.before, self.wentBack) = (before, wentBack)
+    (self.before, self.hasForgotten, self.wentBack) = (before, hasForgotten, wentBack)
   }
 
   func rule(_ collection: String) -> FleetRule {
     rules[collection].flatMap(FleetRule.init) ?? (me.role == .reader ? .theirsWins : .laterWins)
   }
 
+  private typealias Item = (value: FleetValue, version: Int64, modified: Int64)
+
   // MARK: Existing records
 
   mutating func take(_ record: Record, named name: [UInt8], digest: [UInt8]) throws {
-    // A store that joins has no records yet.
-    let row = before.id == nil ? nil : try self.row(of: record)
-    let isShared = members.collections.contains { $0.utf8.elementsEqual(record.collection.utf8) }
+    guard members.shares(record.collection) else {
+      throw FleetError.damaged(object: name.hex, reason: "it belongs to a collection that is not shared")
+    }
+    if record.clock.isAhead(of: now) {
+      leads[record.author] = max(leads[record.author] ?? 0, record.clock.milliseconds - now)
+    }
     var new = StoredRecord(
       collection: record.collection, key: record.key, name: name, counter: Int64(record.counter),
       clock: Int64(bitPattern: record.clock.rawValue), author: record.author.bytes,
       isRemoved: record.value == nil && record.declaration == nil,
       expires: record.value?.dates.expires, version: StoredRecord.notInStep, digest: digest)
-    if record.isOfDeclaration {
-      new.declaration = StoredDeclaration(
-        content: row == nil ? record.declaration : row?.declaration?.content, own: row?.declaration?.own,
-        isShared: isShared)
-    }
-    if let row {
-      if record.isSameChange(row) {
-        new.version = row.version
-        return try transaction.save(new, of: fleet)
+    // What waits for consent is known, and not taken.
+    guard consent.isAgreed(record.collection) else {
+      if record.isOfDeclaration {
+        new.declaration = StoredDeclaration(content: record.declaration, own: nil, isShared: false)
       }
-      if record.counter <= UInt64(clamping: row.counter) {
-        if let wentBack { throw wentBack }
-        // The carrier has lost what this host knows. Push it again, with a clock above all that others have seen.
-        new.counter = row.counter
-        return try transaction.save(new, of: fleet)
-      }
+      return try transaction.save(new, of: fleet)
     }
+    // A store that joins has no records yet.
+    let row = before.id == nil ? nil : try self.row(of: record)
     if record.isOfDeclaration {
-      (new.version, new.declaration) = try merge(declaration: record, over: row, isShared: isShared)
-    } else if isShared {
-      new.version = try merge(record, over: row)
+      try take(declaration: record, over: row, as: &new)
+      return try transaction.save(new, of: fleet)
+    }
+    let local = try transaction.item(record.key, in: record.collection)
+    if let row, record.isSameChange(row) {
+      new.version =
+        try isContent(of: record, row, local) ? row.version : merge(record, local, over: row, isSecond: true)
+    } else if let row, wentBack == nil {
+      new.version = try reconcile(record, local, over: row)
+      // Pushed again, it has to be above all that others have seen.
+      if new.version == StoredRecord.notInStep { new.counter = max(new.counter, row.counter) }
+    } else {
+      // After a forgotten removal, a setting begins again.
+      if let row, let wentBack, record.counter <= UInt64(clamping: row.counter), !hasForgotten { throw wentBack }
+      new.version = try merge(record, local, over: row)
     }
     try transaction.save(new, of: fleet)
   }
@@ -92,12 +105,21 @@ struct Merge {
       : try transaction.record(record.key, in: record.collection, of: fleet)
   }
 
+  /// Whether a record has what the store took for that change, as far as the store can tell.
+  private func isContent(of record: Record, _ row: StoredRecord, _ local: Item?) -> Bool {
+    if row.isRemoved != (record.value == nil) || row.expires != record.value?.dates.expires { return false }
+    guard let local, local.version == row.version else { return true }
+    return local.value == record.value
+  }
+
+  /// - Parameter isSecond: Whether it is another content of the change that the store has taken.
   /// - Returns: The version of the item that matches the record; `notInStep` if the local value must be pushed.
-  private mutating func merge(_ record: Record, over row: StoredRecord?) throws -> Int64 {
-    let (key, collection) = (record.key, record.collection)
-    let local = try transaction.item(key, in: collection)
+  private mutating func merge(
+    _ record: Record, _ local: Item?, over row: StoredRecord?, isSecond: Bool = false
+  ) throws -> Int64 {
     let theirs = record.isAbsent(at: now) ? nil : record.value
     guard isChangedHere(local?.version, row) else {
+      if isSecond { return try takeTheirs(theirs, record, over: local, loser: name(record.author)) }
       if record.author == me.id, theirs != local?.value {
         if row == nil, try isLogged(record) { return StoredRecord.notInStep }
         recoveredCount += 1
@@ -105,25 +127,63 @@ struct Merge {
       return try set(theirs, record, over: local?.value)
     }
     if local?.value == theirs { return local?.version ?? 0 }
-    let oursWin: Bool
-    switch rule(collection) {
-    case .theirsWins: oursWin = false
-    case .oursWins: oursWin = true
-    case .laterWins:
+    // A store that joins has not seen the record, and so has no opinion on it.
+    if before.id == nil, let local { return try takeTheirs(theirs, record, over: local) }
+    switch rule(record.collection) {
+    case .theirsWins: return try takeTheirs(theirs, record, over: local)
+    case .oursWins: return try keepOurs(over: theirs, record, isConflict: record.author != me.id)
+    case .laterWins: break
+    }
+    let ours = try clocks[record.key, in: record.collection]
+    guard record.author == me.id else {
       // A change beats a removal.
       guard let theirs else { return StoredRecord.notInStep }
-      // Unless this host made the change itself, before it was cut off.
-      guard record.author != me.id || local != nil else { return StoredRecord.notInStep }
       guard let local else { return try set(theirs, record, over: nil) }
-      oursWin = self.oursWin(local.modified, row, over: record)
+      let isEarlier = isEarlier(record, than: ours ?? HybridClock(milliseconds: local.modified))
+      return isEarlier ? try keepOurs(over: theirs, record) : try takeTheirs(theirs, record, over: local)
     }
-    return oursWin
-      ? try keepOurs(over: theirs, record) : try takeTheirs(theirs, record, over: local)
+    // This host pushed it before it was cut off, and has changed it since. Unless it is later than that change: then it is from another host with
+    // a copy of this store.
+    if let ours, !record.clock.isAhead(of: now), ours < record.clock {
+      return try takeTheirs(theirs, record, over: local)
+    }
+    return try keepOurs(over: theirs, record, isConflict: false)
+  }
+
+  /// Resolves a setting that differs after an accepted rollback or fork: neither side has seen the other.
+  private mutating func reconcile(_ record: Record, _ local: Item?, over row: StoredRecord) throws -> Int64 {
+    let theirs = record.isAbsent(at: now) ? nil : record.value
+    if local?.value == theirs { return local?.version ?? 0 }
+    let isChangedHere = isChangedHere(local?.version, row)
+    let ours = (isChangedHere ? try clocks[record.key, in: record.collection] : nil) ?? row.hybridClock
+    // Most probably what the carrier was restored to.
+    if record.counter < UInt64(clamping: row.counter), record.clock < ours {
+      return try keepOurs(over: theirs, record, isConflict: false)
+    }
+    let oursWins =
+      switch rule(record.collection) {
+      case .theirsWins: false
+      case .oursWins: true
+      case .laterWins: isEarlier(record, than: ours)
+      }
+    return oursWins ? try keepOurs(over: theirs, record) : try takeTheirs(theirs, record, over: local)
+  }
+
+  /// The clocks of the changes here.
+  private var clocks: TransactionClocks {
+    // Read at the first conflict: what was merged before had no change here.
+    mutating get throws {
+      if let knownClocks { return knownClocks }
+      let clocks = TransactionClocks(
+        of: try transaction.localChanges(of: before, in: consent.agreed), at: now)
+      knownClocks = clocks
+      return clocks
+    }
   }
 
   /// Whether this host removed what it had pushed before it learned that the push had succeeded.
   private mutating func isLogged(_ record: Record) throws -> Bool {
-    let keys = try changedKeys ?? transaction.keysChanged(since: before, in: members.collections)
+    let keys = try changedKeys ?? transaction.keysChanged(since: before, in: consent.agreed)
     changedKeys = keys
     return keys.contains(record.key, in: record.collection)
   }
@@ -137,9 +197,11 @@ struct Merge {
   }
 
   func oursWin(_ modified: Int64, _ row: StoredRecord?, over record: Record) -> Bool {
-    if record.author == me.id { return true }
-    if record.clock.milliseconds > now + Self.toleratedLead { return true }
-    let ours = HybridClock.next(at: modified, after: row, now: now)
+    record.author == me.id || isEarlier(record, than: HybridClock.next(at: modified, after: row, now: now))
+  }
+
+  func isEarlier(_ record: Record, than ours: HybridClock) -> Bool {
+    if record.clock.isAhead(of: now) { return true }
     return ours == record.clock ? record.author < me.id : record.clock < ours
   }
 
@@ -149,21 +211,25 @@ struct Merge {
   }
 
   private mutating func takeTheirs(
-    _ theirs: FleetValue?, _ record: Record, over local: (value: FleetValue, version: Int64, modified: Int64)?
+    _ theirs: FleetValue?, _ record: Record, over local: Item?, loser: String? = nil
   ) throws -> Int64 {
     let (key, collection) = (record.key, record.collection)
     changeCount += 1
     let version = try transaction.set(theirs, key, in: collection, author: record.writer, keepsLoser: true)
-    if let local { try addConflict(key, collection, local.version, winner: name(record.author), loser: me.name) }
+    if let local {
+      try addConflict(key, collection, local.version, winner: name(record.author), loser: loser ?? me.name)
+    }
     return version
   }
 
-  private mutating func keepOurs(over theirs: FleetValue?, _ record: Record) throws -> Int64 {
+  /// - Parameter isConflict: False for a value that this host had itself, most probably.
+  private mutating func keepOurs(
+    over theirs: FleetValue?, _ record: Record, isConflict: Bool = true
+  ) throws -> Int64 {
     guard let theirs else { return StoredRecord.notInStep }
     let version = try transaction.keepLoser(
       theirs, record.key, in: record.collection, modified: record.clock.milliseconds, author: record.writer)
-    // This host's own push, before it was cut off, is no conflict.
-    if record.author != me.id {
+    if isConflict {
       try addConflict(record.key, record.collection, version, winner: me.name, loser: name(record.author))
     }
     return StoredRecord.notInStep
@@ -178,44 +244,53 @@ struct Merge {
       key, in: collection, version: version, winner: winner, loser: loser, of: fleet, losing: declaration)
   }
 
-  func name(_ member: MemberID) -> String { members[member]?.name ?? "a former member" }
+  func name(_ member: MemberID) -> String { members.author(member)?.name ?? "a former member" }
 
   // MARK: Missing records
 
   mutating func takeAbsence(of row: StoredRecord) throws {
     let (key, collection) = (row.key, row.collection)
+    guard consent.isAgreed(collection) else { return try transaction.remove(row, of: fleet) }
     let local = try transaction.item(key, in: collection)
-    if wentBack == nil {
-      // The carrier has lost it. Push it again.
-      var row = row
-      (row.version, row.digest) = (StoredRecord.notInStep, [])
-      return try transaction.save(row, of: fleet)
+    if !hasForgotten {
+      if let wentBack {
+        if !row.isAbsent(at: now) { throw wentBack }
+      } else {
+        // The carrier has lost it. Push it again.
+        var row = row
+        (row.version, row.digest) = (StoredRecord.notInStep, [])
+        return try transaction.save(row, of: fleet)
+      }
     }
-    guard !row.isAbsent(at: now) else { return try transaction.remove(row, of: fleet) }
-    // A removal is remembered for long: a host that was in sync lately cannot have missed it.
-    if before.synced > now - members.retention, let wentBack { throw wentBack }
-    if row.declaration == nil, let local {
-      let isChangedHere = isChangedHere(local.version, row)
+    if row.declaration == nil, !row.isAbsent(at: now), let local {
+      // It was removed, and the removal forgotten.
+      let isUnseen = wentBack == nil || isChangedHere(local.version, row)
       changeCount += 1
-      _ = try transaction.set(nil, key, in: collection, author: "", keepsLoser: isChangedHere)
-      if isChangedHere { try addConflict(key, collection, local.version, winner: "", loser: me.name) }
+      _ = try transaction.set(nil, key, in: collection, author: "", keepsLoser: isUnseen)
+      if isUnseen { try addConflict(key, collection, local.version, winner: "", loser: me.name) }
     }
     try transaction.remove(row, of: fleet)
   }
+
+  // MARK: Reporting
+
+  /// Members with wrong clocks, as sentences.
+  var problems: [String] {
+    leads.map { member, lead in
+      """
+      The clock of \(name(member)) is \(lead / 60_000) minutes ahead of this host's: its changes win no conflict. Set the wrong \
+      one of the two.
+      """
+    }.sorted()
+  }
+}
+
+extension StoredRecord {
+  var hybridClock: HybridClock { HybridClock(rawValue: UInt64(bitPattern: clock)) }
 }
 
 extension Record {
   func isSameChange(_ row: StoredRecord) -> Bool {
-    isSameChange(
-      UInt64(clamping: row.counter), HybridClock(rawValue: UInt64(bitPattern: row.clock)), MemberID(bytes: row.author))
-  }
-}
-
-extension HybridClock {
-  /// The clock for a change that supersedes a row; a clock far ahead is not followed.
-  static func next(at modified: Int64, after row: StoredRecord?, now: Int64) -> HybridClock {
-    let earlier = row.map { HybridClock(rawValue: UInt64(bitPattern: $0.clock)) }
-    let isFarAhead = earlier.map { $0.milliseconds > now + Merge.toleratedLead } ?? false
-    return HybridClock(milliseconds: modified, after: isFarAhead ? nil : earlier)
+    isSameChange(UInt64(clamping: row.counter), row.hybridClock, MemberID(bytes: row.author))
   }
 }

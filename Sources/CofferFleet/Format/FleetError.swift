@@ -47,6 +47,8 @@ public enum FleetError: Error, Hashable, Sendable {
   case badName(String)
   /// The text is not an invitation.
   case badInvitation(reason: String)
+  /// The carrier shows the fleet as it was before the invitation was made.
+  case olderThanInvitation(carrier: String)
   /// The invitation expired on this date.
   case invitationExpired(Date)
 
@@ -56,6 +58,10 @@ public enum FleetError: Error, Hashable, Sendable {
   case collectionSealed(String)
   /// A collection is shared with another fleet.
   case collectionShared(String)
+  /// A collection does not wait for consent: it is not shared, or was agreed to.
+  case collectionNotWaiting(String)
+  /// A collection was shared after this host joined, and waits to be accepted.
+  case collectionWaits(String)
   /// There is no such conflict, or it was resolved.
   case conflictNotFound(id: Int64)
   /// More than one carrier object can hold; nothing was sent.
@@ -108,6 +114,11 @@ extension FleetError: CustomStringConvertible {
       """
     case .badName(let name): "\"\(name)\" is not a valid name: use 1 to 64 bytes without control characters."
     case .badInvitation(let reason): "Not an invitation: \(reason)."
+    case .olderThanInvitation(let carrier):
+      """
+      The fleet at \(carrier) is from before the invitation: the carrier was put back, or is a copy that someone kept. Nothing was \
+      taken from it.
+      """
     case .invitationExpired(let date): "The invitation expired on \(date). Ask for another one."
     case .collectionSealed(let name):
       "The collection \"\(name)\" is sealed, and sealed values are never shared. Unseal it, or leave it out of the fleet."
@@ -115,6 +126,10 @@ extension FleetError: CustomStringConvertible {
       """
       The collection "\(name)" is already shared with another fleet. Leave that fleet, or choose another collection.
       """
+    case .collectionNotWaiting(let name):
+      "The collection \"\(name)\" does not wait to be accepted: the fleet does not share it, or this host has agreed already."
+    case .collectionWaits(let name):
+      "The collection \"\(name)\" was shared after this host joined, and waits. Accept it first."
     case .conflictNotFound(let id): "There is no conflict \(id)."
     case .tooLarge(let object, let byteCount, let limit):
       "\(object) takes \(byteCount) bytes, and the carrier holds objects of up to \(limit)."

@@ -4,13 +4,6 @@ import CofferCrypto
 struct Head: Equatable {
   static let object = "head"
 
-  /// An earlier head.
-  struct Ancestor: Equatable {
-    var number: UInt64
-    /// SHA-256 of its object.
-    var digest: [UInt8]
-  }
-
   /// A part of a commit that did not fit into one request; see FLEET.md, Commits.
   struct PieceReference: Equatable {
     var id: [UInt8]
@@ -18,7 +11,7 @@ struct Head: Equatable {
     var digest: [UInt8]
   }
 
-  /// One more with every commit.
+  /// Higher than those of all heads that its author has seen.
   var number: UInt64
   /// When it was created, in milliseconds since 1970.
   var time: Int64
@@ -29,23 +22,14 @@ struct Head: Equatable {
   /// The digest of the `RecordSet` of all records, and their number.
   var setDigest: [UInt8]
   var recordCount: UInt64
-  /// The heads before it, newest first.
-  var ancestors: [Ancestor] = []
+  /// The number of the commit up to which removals may be missing among the records.
+  var horizon: UInt64 = 0
+  /// The heads before it.
+  var log = HeadLog()
   var pieces: [PieceReference] = []
 
-  static let maximumAncestorCount = 32
   static let pieceIDByteCount = 8
   static let maximumPieceCount = 1024
-
-  /// Whether a head seen earlier is this one or an ancestor; nil if it is too old to tell.
-  func descends(from number: UInt64, digest: [UInt8]) -> Bool? {
-    if let ancestor = ancestors.first(where: { $0.number == number }) {
-      return ConstantTime.isEqual(ancestor.digest, digest)
-    }
-    guard let oldest = ancestors.last, oldest.number > number else { return false }
-    // The very first head has no ancestors.
-    return ancestors.count < Self.maximumAncestorCount ? false : nil
-  }
 
   // MARK: Bytes
 
@@ -105,12 +89,12 @@ struct Head: Equatable {
 
   init(
     number: UInt64, time: Int64, author: MemberID, membersVersion: UInt32, authority: [UInt8], setDigest: [UInt8],
-    recordCount: UInt64, ancestors: [Ancestor] = [], pieces: [PieceReference] = []
+    recordCount: UInt64, horizon: UInt64 = 0, log: HeadLog = HeadLog(), pieces: [PieceReference] = []
   ) {
     (self.number, self.time, self.author) = (number, time, author)
     (self.membersVersion, self.authority) = (membersVersion, authority)
     (self.setDigest, self.recordCount) = (setDigest, recordCount)
-    (self.ancestors, self.pieces) = (ancestors, pieces)
+    (self.horizon, self.log, self.pieces) = (horizon, log, pieces)
   }
 
   private var encoded: [UInt8] {
@@ -122,11 +106,8 @@ struct Head: Equatable {
     bytes += authority
     bytes += setDigest
     bytes.append(number: recordCount)
-    bytes.append(number: UInt16(ancestors.count))
-    for ancestor in ancestors {
-      bytes.append(number: ancestor.number)
-      bytes += ancestor.digest
-    }
+    bytes.append(number: horizon)
+    bytes += log.bytes
     bytes.append(number: UInt16(pieces.count))
     for piece in pieces { bytes += piece.id + piece.digest }
     return bytes
@@ -140,16 +121,11 @@ struct Head: Equatable {
     authority = try reader.array(SHA256.byteCount)
     setDigest = try reader.array(SHA256.byteCount)
     recordCount = try reader.number()
-    let ancestorCount = try reader.number(UInt16.self)
-    guard ancestorCount <= Self.maximumAncestorCount, number <= Record.maximumCounter else {
+    horizon = try reader.number()
+    log = try HeadLog(&reader)
+    // Each commit has a higher number than the one before.
+    guard number <= Record.maximumCounter, horizon < number, log.count < number else {
       throw MalformedObject(reason: "its numbers are out of range")
-    }
-    for _ in 0..<ancestorCount {
-      ancestors.append(Ancestor(number: try reader.number(), digest: try reader.array(SHA256.byteCount)))
-    }
-    // Newest first, below its own number.
-    guard zip([number] + ancestors.map(\.number), ancestors).allSatisfy({ $0 > $1.number }) else {
-      throw MalformedObject(reason: "its ancestors are out of order")
     }
     let pieceCount = try reader.number(UInt16.self)
     guard pieceCount <= Self.maximumPieceCount else { throw MalformedObject(reason: "it has too many pieces") }

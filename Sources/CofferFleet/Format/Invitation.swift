@@ -24,6 +24,8 @@ public struct Invitation: Sendable {
   let fleet: [UInt8]
   /// SHA-256 of the first version of the members, which names the first admin.
   let firstAuthority: [UInt8]
+  /// The version of the members that the carrier must have at least.
+  let version: UInt32
   let member: MemberID
   let seed: SecretBytes
 
@@ -32,18 +34,21 @@ public struct Invitation: Sendable {
   private static let maximumByteCount = 4096
 
   init(
-    carrier: String, expires: Date?, fleet: [UInt8], firstAuthority: [UInt8], member: MemberID, seed: SecretBytes
+    carrier: String, expires: Date?, fleet: [UInt8], firstAuthority: [UInt8], version: UInt32,
+    member: MemberID, seed: SecretBytes
   ) {
     (self.carrier, self.expires, self.fleet) = (carrier, expires, fleet)
-    (self.firstAuthority, self.member, self.seed) = (firstAuthority, member, seed)
+    (self.firstAuthority, self.version, self.member, self.seed) = (firstAuthority, version, member, seed)
   }
 
   /// The line, without a line end.
   public var text: SecretBytes {
     get throws {
-      var bytes = fleet + firstAuthority + member.bytes
+      var bytes = fleet + firstAuthority
       // Reserved once: growing would free memory with the seed unwiped.
       bytes.reserveCapacity(256 + carrier.utf8.count)
+      bytes.append(number: version)
+      bytes += member.bytes
       defer { bytes.withUnsafeMutableBytes { Memory.wipe($0) } }
       seed.withUnsafeBytes { bytes.append(contentsOf: $0) }
       bytes.append(number: expires.map { Int64(($0.timeIntervalSince1970 * 1000).rounded()) } ?? 0)
@@ -106,6 +111,7 @@ public struct Invitation: Sendable {
       do {
         var reader = ByteReader(body)
         let (fleet, first) = (try reader.array(Members.fleetIDByteCount), try reader.array(SHA256.byteCount))
+        let version = try reader.number(UInt32.self)
         let member = MemberID(bytes: try reader.array(MemberID.byteCount))
         let seed = SecretBytes(copying: try reader.bytes(Identity.seedByteCount))
         let expires = try reader.number(Int64.self)
@@ -114,7 +120,7 @@ public struct Invitation: Sendable {
         }
         return Invitation(
           carrier: carrier, expires: expires == 0 ? nil : Date(timeIntervalSince1970: Double(expires) / 1000),
-          fleet: fleet, firstAuthority: first, member: member, seed: seed)
+          fleet: fleet, firstAuthority: first, version: version, member: member, seed: seed)
       } catch is MalformedObject { throw bad("it is truncated") }
     }
   }

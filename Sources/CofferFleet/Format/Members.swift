@@ -45,10 +45,36 @@ struct Members: Equatable {
   /// How long a removal is remembered.
   var retentionDays: UInt32
   /// The collections that are shared, in the order of their bytes.
-  var collections: [String]
+  private(set) var collections: [String]
+  /// For each of them, the version from which on it has been shared without a break.
+  private(set) var sharedSince: [UInt32]
   var members: [Member]
+  /// Those who may have written records, and are members no longer.
+  var former: [Former] = []
+
+  struct Former: Equatable {
+    var id: MemberID
+    var name: String
+    /// Its Ed25519 key.
+    var signingKey: [UInt8]
+  }
+
+  /// A member, or a former one, whose records others accept.
+  func author(_ id: MemberID) -> (name: String, signingKey: [UInt8])? {
+    if let member = self[id] { return member.role.mayWrite ? (member.name, member.signingKey) : nil }
+    return former.first { $0.id == id }.map { ($0.name, $0.signingKey) }
+  }
+
+  mutating func remove(_ member: Member) {
+    members.removeAll { $0.id == member.id }
+    if member.role.mayWrite {
+      former.append(Former(id: member.id, name: member.name, signingKey: member.signingKey))
+    }
+  }
 
   subscript(id: MemberID) -> Member? { members.first { $0.id == id } }
+
+  func shares(_ collection: String) -> Bool { collections.contains { $0.utf8.elementsEqual(collection.utf8) } }
 
   func member(named name: String) -> Member? { members.first { $0.name.utf8.elementsEqual(name.utf8) } }
 
@@ -163,6 +189,24 @@ struct Members: Equatable {
   init(version: UInt32, fleetName: String, retentionDays: UInt32, collections: [String], members: [Member]) {
     (self.version, self.fleetName, self.retentionDays) = (version, fleetName, retentionDays)
     (self.collections, self.members) = (collections, members)
+    sharedSince = Array(repeating: version, count: collections.count)
+  }
+
+  /// Shares these collections, in the order of their bytes, from a version on.
+  ///
+  /// - Returns: Whether one that was shared is no longer.
+  mutating func share(_ names: [String], from version: UInt32) -> Bool {
+    let dropsSome = !collections.allSatisfy { name in names.contains { $0.utf8.elementsEqual(name.utf8) } }
+    sharedSince = names.map { name in
+      collections.firstIndex { $0.utf8.elementsEqual(name.utf8) }.map { sharedSince[$0] } ?? version
+    }
+    collections = names
+    return dropsSome
+  }
+
+  /// The collections that were not shared in a version, or not without a break since.
+  func collections(newSince version: UInt32) -> [String] {
+    zip(collections, sharedSince).filter { $1 > version }.map(\.0)
   }
 
   private var body: [UInt8] {
@@ -170,7 +214,10 @@ struct Members: Equatable {
     bytes.append(text: fleetName)
     bytes.append(number: retentionDays)
     bytes.append(number: UInt16(collections.count))
-    for collection in collections { bytes.append(text: collection) }
+    for (collection, since) in zip(collections, sharedSince) {
+      bytes.append(text: collection)
+      bytes.append(number: since)
+    }
     bytes.append(number: UInt16(members.count))
     for member in members {
       bytes += member.id.bytes
@@ -180,6 +227,11 @@ struct Members: Equatable {
       bytes.append(number: member.joinsBefore)
       bytes.append(text: member.name)
     }
+    bytes.append(number: UInt16(former.count))
+    for member in former {
+      bytes += member.id.bytes + member.signingKey
+      bytes.append(text: member.name)
+    }
     return bytes
   }
 
@@ -187,8 +239,14 @@ struct Members: Equatable {
     self.version = version
     fleetName = try reader.text()
     retentionDays = try reader.number()
-    collections = []
-    for _ in 0..<(try reader.number(UInt16.self)) { collections.append(try reader.text()) }
+    (collections, sharedSince) = ([], [])
+    for _ in 0..<(try reader.number(UInt16.self)) {
+      collections.append(try reader.text())
+      sharedSince.append(try reader.number())
+    }
+    guard sharedSince.allSatisfy({ 1...version ~= $0 }) else {
+      throw MalformedObject(reason: "its numbers are out of range")
+    }
     members = []
     for _ in 0..<(try reader.number(UInt16.self)) {
       let id = MemberID(bytes: try reader.array(MemberID.byteCount))
@@ -204,7 +262,12 @@ struct Members: Equatable {
           id: id, name: try reader.text(), role: role, signingKey: signingKey, publicKey: publicKey, created: created,
           joinsBefore: joinsBefore))
     }
-    guard Set(members.map(\.id)).count == members.count else {
+    for _ in 0..<(try reader.number(UInt16.self)) {
+      let id = MemberID(bytes: try reader.array(MemberID.byteCount))
+      let signingKey = try reader.array(Ed25519.publicKeyByteCount)
+      former.append(Former(id: id, name: try reader.text(), signingKey: signingKey))
+    }
+    guard Set(members.map(\.id) + former.map(\.id)).count == members.count + former.count else {
       throw MalformedObject(reason: "it lists a member twice")
     }
     try reader.end()

@@ -23,6 +23,8 @@ struct Record: Equatable, Sendable {
   /// Who set it there: see FORMAT.md, Authors; may be empty.
   var writer: String
   var content: Content
+  /// The author's, over all of the above.
+  var signature = RecordSignature()
 
   var value: FleetValue? { if case .value(let value) = content { value } else { nil } }
 
@@ -52,6 +54,26 @@ struct Record: Equatable, Sendable {
     self.counter == counter && self.clock == clock && self.author == author
   }
 
+  // MARK: Signing
+
+  /// What the author signs of it.
+  var leaf: [UInt8] {
+    get throws {
+      var bytes = encoded
+      defer { bytes.withUnsafeMutableBytes { Memory.wipe($0) } }
+      return try bytes.withUnsafeBytes { try RecordSignature.leaf(of: $0) }
+    }
+  }
+
+  /// Signs records that are pushed together.
+  static func sign(_ records: inout [Record], by identity: Identity, in fleet: [UInt8]) throws {
+    for start in stride(from: 0, to: records.count, by: RecordSignature.groupCount) {
+      let group = start..<min(start + RecordSignature.groupCount, records.count)
+      let signatures = try RecordSignature.sign(leaves: records[group].map { try $0.leaf }, by: identity, in: fleet)
+      for (index, signature) in zip(group, signatures) { records[index].signature = signature }
+    }
+  }
+
   // MARK: Bytes
 
   private enum Kind {
@@ -75,8 +97,16 @@ struct Record: Equatable, Sendable {
 
   /// The sealed object, if its name is known already.
   func sealed(_ keys: FleetKeys, named name: [UInt8]) throws -> CarrierObject {
-    var plaintext = encoded
-    defer { plaintext.withUnsafeMutableBytes { Memory.wipe($0) } }
+    var encoded = encoded
+    var plaintext: [UInt8] = []
+    defer {
+      encoded.withUnsafeMutableBytes { Memory.wipe($0) }
+      plaintext.withUnsafeMutableBytes { Memory.wipe($0) }
+    }
+    // Reserved once: growing would free memory with parts of a secret.
+    plaintext.reserveCapacity(512 + encoded.count)
+    signature.append(to: &plaintext)
+    plaintext += encoded
     var bytes = [Format.version]
     try plaintext.withUnsafeBytes { try keys.seal($0, for: .records, at: name, into: &bytes) }
     return CarrierObject(name: keys.object(name), bytes: bytes)
@@ -146,6 +176,7 @@ struct Record: Equatable, Sendable {
   }
 
   private init(_ reader: inout ByteReader) throws(MalformedObject) {
+    signature = try RecordSignature(&reader)
     let kind = try reader.number(UInt8.self)
     counter = try reader.number()
     clock = HybridClock(rawValue: try reader.number())

@@ -10,8 +10,8 @@ struct JoinCommand: AsyncParsableCommand {
     abstract: "Join a fleet with an invitation.",
     discussion: """
       The invitation is read from standard input or a file, because others can see arguments. It is then kept in the \
-      encrypted store, and the file can be deleted. Existing settings in the fleet's collections are merged as if they had \
-      been changed now; `prefs fleet conflicts` lists those that lost.
+      encrypted store, and the file can be deleted. The fleet's settings win over existing ones in its collections; \
+      `prefs fleet conflicts` lists those that lost. What the fleet does not have is shared.
 
       Examples:
         prefs fleet join - < web-17.invitation

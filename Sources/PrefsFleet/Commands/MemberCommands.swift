@@ -95,7 +95,8 @@ struct ShareCommand: AsyncParsableCommand {
     commandName: "share",
     abstract: "Choose which collections all hosts share from now on.",
     discussion: """
-      Name all of them. The contents of a new one are merged from all hosts; those of an omitted one stay where they are.
+      Name all of them. The contents of a new one are merged from the hosts that accept it with `prefs fleet accept`; those \
+      of an omitted one stay on the hosts, and leave the carrier.
 
       Examples:
         prefs fleet share -c web -c flags -c limits

@@ -66,6 +66,10 @@ struct StatusCommand: AsyncParsableCommand {
     add("carrier", status.carrier)
     add("this host", "\(status.member), \(status.role)")
     add("shares", status.collections.joined(separator: ", "))
+    if !status.waitingCollections.isEmpty {
+      let names = status.waitingCollections.joined(separator: ", ")
+      add("waits", "\(names); take with \(CommandHint.text("fleet accept"))")
+    }
     add("state", standing.text)
     add("last commit", "\(status.commit)")
     add("last in step", status.lastInStep.map(Timestamp.text) ?? "never")
@@ -87,6 +91,7 @@ struct StatusCommand: AsyncParsableCommand {
       ("fleet", JSONText.quoted(status.fleet)), ("carrier", JSONText.quoted(status.carrier)),
       ("member", JSONText.quoted(status.member)), ("role", JSONText.quoted("\(status.role)")),
       ("collections", JSONText.array(status.collections.map(JSONText.quoted))),
+      ("waiting", JSONText.array(status.waitingCollections.map(JSONText.quoted))),
       ("condition", JSONText.quoted(standing.word)), ("reason", standing.reason.map(JSONText.quoted) ?? "null"),
       ("commit", "\(status.commit)"),
       ("lastInStep", status.lastInStep.map { JSONText.quoted(Timestamp.text($0)) } ?? "null"),

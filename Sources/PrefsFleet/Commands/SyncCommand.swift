@@ -39,6 +39,11 @@ struct SyncCommand: AsyncParsableCommand {
         }
         options.common.note(report.text)
         let status = try await fleet.status()
+        if !status.waitingCollections.isEmpty {
+          let names = status.waitingCollections.map(DisplayText.escapingControls).joined(separator: ", ")
+          options.common.note(
+            "shared since this host joined, and not taken until \(CommandHint.text("fleet accept")): \(names)")
+        }
         if status.role == .reader, status.unpushedCount > 0 {
           let count = DisplayText.count(status.unpushedCount, "setting stays", "settings stay")
           options.common.note("\(count) on this host only: a reader's changes are not shared.")
@@ -46,6 +51,33 @@ struct SyncCommand: AsyncParsableCommand {
       }
       for report in reports { try report.checkProblems() }
       try Fleet.check(findings)
+    }
+  }
+}
+
+/// The command `prefs fleet accept`.
+struct AcceptCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "accept",
+    abstract: "Agree to collections that were shared after this host joined.",
+    discussion: """
+      A host takes and gives the collections that the fleet shared when it joined. One that an admin shares later waits until \
+      it is accepted; `prefs fleet status` lists it. Then its contents are merged.
+
+      Examples:
+        prefs fleet accept flags
+      """)
+
+  @Argument(help: "The collections.", completion: Completions.collections)
+  var collections: [String]
+
+  @OptionGroup var one: OneFleetOptions
+
+  mutating func run() async throws {
+    try await one.withFleet { fleet in
+      let report = try await fleet.accept(collections: collections)
+      one.common.note(report.text)
+      try report.checkProblems()
     }
   }
 }

@@ -99,7 +99,7 @@ struct MemberTests {
     let membership = await hosts[1].fleet.membership
     try await hosts[0].fleet.remove("b")
     let genuine = carrier.objects
-    let head = try membership.nextHead(set: membership.set, recordCount: 1, time: 0)
+    let head = try membership.nextHead(set: membership.set, recordCount: 1, time: 0).head
     for number in [head.number, head.number + 10] {
       var head = head
       head.number = number
@@ -153,12 +153,30 @@ struct MemberTests {
     #expect(try Fleet.carriers(of: third.database) == [])
   }
 
-  @Test("share other collections when an admin chooses them: existing settings are merged")
+  @Test("join no carrier that is older than their invitation, such as a former member's copy")
+  func oldCarriers() async throws {
+    let hosts = try await fleet(of: "a", "b", on: carrier)
+    try hosts[0].set("1", "x")
+    for host in hosts { try await host.sync() }
+    let withMember = carrier.objects
+    try await hosts[0].fleet.remove("b")
+    let invitation = try await hosts[0].fleet.invite("c", role: .reader)
+    let genuine = carrier.objects
+    carrier.objects = withMember
+    await #expect(throws: FleetError.olderThanInvitation(carrier: carrier.description)) {
+      try await Host("late").join(invitation, carrier)
+    }
+    carrier.objects = genuine
+    #expect(try await Host("c").join(invitation, carrier).get("x") == "1")
+  }
+
+  @Test("share other collections when an admin chooses them, and each host accepts: existing settings are merged")
   func collections() async throws {
     let hosts = try await fleet(of: "a", "b", on: carrier)
     for host in hosts { try host.set("by \(host.name)", host.name, in: "flags") }
     for host in hosts { try await host.sync() }
     try await hosts[0].fleet.share(collections: ["web", "flags"])
+    try await hosts[1].fleet.accept(collections: ["flags"])
     for host in hosts + hosts { try await host.sync() }
     for host in hosts { #expect(try host.contents("flags") == ["a": "by a", "b": "by b"]) }
   }

@@ -6,7 +6,7 @@ import Testing
 @testable import CofferFleet
 
 /// Lists more objects than it has.
-private struct ListingCarrier: Carrier {
+struct ListingCarrier: Carrier {
   let carrier: MemoryCarrier
   let listed: [CarrierObject]
 

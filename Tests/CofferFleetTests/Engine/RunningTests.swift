@@ -39,12 +39,14 @@ struct RunningTests {
     }
   }
 
-  @Test("hears of a collection that is shared later, and pushes its contents")
+  @Test("hears of a collection that is shared later, and pushes its contents once it is accepted")
   func laterCollections() async throws {
     let hosts = try await fleet(of: "a", "b", on: carrier)
     try hosts[1].set("before", "x", in: "flags")
     try await running(hosts) {
       try await hosts[0].fleet.share(collections: ["web", "flags"])
+      for await status in try await hosts[1].fleet.states() where status.waitingCollections == ["flags"] { break }
+      try await hosts[1].fleet.accept(collections: ["flags"])
       try await hears(hosts[0], "before", "x", in: "flags")
       try hosts[1].set("b", "y", in: "flags")
       try await hears(hosts[0], "b", "y", in: "flags")

@@ -274,6 +274,26 @@ struct SyncTests {
     for host in [b, late] { #expect(try host.contents() == ["a": "3", "b": "3"]) }
   }
 
+  @Test("lets each of many writers that push at once get its turn")
+  func manyWriters() async throws {
+    let admin = try await Host("a").create(carrier)
+    var writers: [Host] = []
+    for index in 0..<20 { writers.append(try await Host("w\(index)").join(admin, carrier)) }
+    for round in 0..<3 {
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for writer in writers {
+          try writer.set("\(round)", writer.name)
+          group.addTask { try await writer.sync() }
+        }
+        try await group.waitForAll()
+      }
+    }
+    for host in [admin] + writers {
+      try await host.sync()
+      #expect(try host.contents().count == 20 && Set(host.contents().values) == ["2"])
+    }
+  }
+
   @Test("sends no plaintext of names and values of settings, collections, members or the fleet")
   func canaries() async throws {
     let admin = try await Host("canary-host-1").create(carrier, collections: ["canary-collection"])

@@ -56,11 +56,11 @@ struct FormatTests {
     #expect(try set(all).digest != set([(1, 2), (2, 1), (3, 3)]).digest)
     #expect(try set(all).digest != set([(1, 1), (2, 2)]).digest)
     var updated = try set([(1, 1), (2, 9), (4, 4)])
-    try updated.update([[7, 2]: [2], [7, 3]: [3], [7, 4]: .some(nil)]) { first in
+    try updated.update([[7, 2]: [2], [7, 3]: [3], [7, 4]: nil]) { first in
       first == 7 ? [([7, 1], [1]), ([7, 2], [9]), ([7, 4], [4])] : []
     }
     #expect(try updated == set(all))
-    try updated.update([[7, 1]: .some(nil), [7, 2]: .some(nil), [7, 3]: .some(nil)]) { _ in
+    try updated.update([[7, 1]: nil, [7, 2]: nil, [7, 3]: nil]) { _ in
       all.map { ([7, $0.0], [$0.1]) }
     }
     #expect(updated == RecordSet() && RecordSet(bytes: updated.bytes) == updated)
@@ -157,7 +157,7 @@ struct FormatTests {
     Head(
       number: 8, time: 99, author: identity.member, membersVersion: 1, authority: [UInt8](repeating: 1, count: 32),
       setDigest: [UInt8](repeating: 2, count: 32), recordCount: 3,
-      ancestors: [Head.Ancestor(number: 7, digest: [UInt8](repeating: 3, count: 32))],
+      horizon: 2, log: log(of: 5),
       pieces: [Head.PieceReference(id: [UInt8](0..<8), digest: [UInt8](repeating: 4, count: 32))])
   }
 
@@ -255,6 +255,86 @@ struct FormatTests {
     }
   }
 
+  // MARK: Logs
+
+  @Test("prove which head was at each place of a log, at any distance, and nothing else")
+  func logs() throws {
+    func digest(_ index: Int) -> [UInt8] { [UInt8(index >> 8), UInt8(index & 255)] + [UInt8](repeating: 7, count: 30) }
+    var log = HeadLog()
+    var blocks: [String: [UInt8]] = [:]
+    for count in 0..<600 {
+      if [0, 1, 15, 16, 17, 255, 256, 257, 272, 599].contains(count) {
+        let read = try log.bytes.withUnsafeBytes { bytes in
+          var reader = ByteReader(bytes)
+          return try HeadLog(&reader)
+        }
+        #expect(read == log && log.count == count)
+        for index in 0..<count {
+          let proof = log.proof(at: UInt64(index))
+          #expect(proof.count <= 2)
+          let shown = blocks.filter { proof.contains($0.key) }
+          #expect(try log.has(digest(index), at: UInt64(index), by: shown))
+          #expect(try !log.has(digest(index + 1), at: UInt64(index), by: shown))
+          for name in proof {
+            #expect(try !log.has(digest(index), at: UInt64(index), by: shown.filter { $0.key != name }))
+            var changed = shown
+            changed[name]?[1 + 32 * ((index + 1) % 16)] ^= 1
+            #expect(try !log.has(digest(index), at: UInt64(index), by: changed))
+          }
+        }
+        #expect(try !log.has(digest(count), at: UInt64(count), by: blocks))
+        #expect(try !log.has(digest(count), at: .max, by: blocks))
+      }
+      for block in try log.append(digest(count)) { blocks[block.name] = block.bytes }
+    }
+    #expect(blocks.keys.sorted().first == "l/0/0000000000000000" && blocks.count == 37 + 2)
+  }
+
+  // MARK: Signatures
+
+  @Test("have an author who signed them, alone or in a group, and no other one", arguments: [1, 2, 3, 5, 16, 17, 40])
+  func signatures(count: Int) throws {
+    let other = try Identity.make(fleet: fleet)
+    let reader = try Identity.make(fleet: fleet)
+    var records = (0..<count).map { index in
+      var record = full
+      (record.key, record.author) = ("\(index)", identity.member)
+      return record
+    }
+    try Record.sign(&records, by: identity, in: fleet)
+    var check = AuthorCheck(members([(other, .writer), (reader, .reader)]), in: fleet)
+    for record in records {
+      #expect(record.signature.path.count <= 4)
+      try check.check(record, "r")
+      var changed = record
+      changed.counter += 1
+      #expect(throws: FleetError.damaged(object: "r", reason: "it was not signed by its author, host 0")) {
+        try check.check(changed, "r")
+      }
+      changed = record
+      changed.author = other.member
+      #expect(throws: FleetError.damaged(object: "r", reason: "it was not signed by its author, host 1")) {
+        try check.check(changed, "r")
+      }
+      for author in [reader.member, MemberID(bytes: [UInt8](repeating: 8, count: 16))] {
+        changed.author = author
+        #expect(throws: FleetError.damaged(object: "r", reason: "its author may not write")) {
+          try check.check(changed, "r")
+        }
+      }
+      var elsewhere = AuthorCheck(members(), in: [UInt8](repeating: 9, count: 16))
+      #expect(throws: FleetError.self) { try elsewhere.check(record, "r") }
+    }
+    // A former member's records stay.
+    var later = members([(other, .writer)])
+    (records[0].author, records[0].signature) = (other.member, RecordSignature())
+    var alone = [records[0]]
+    try Record.sign(&alone, by: other, in: fleet)
+    later.remove(later.members[1])
+    var laterCheck = AuthorCheck(later, in: fleet)
+    try laterCheck.check(alone[0], "r")
+  }
+
   // MARK: Limits
 
   @Test("open at each limit of FLEET.md, and not beyond it, even if a member signed or sealed them")
@@ -263,14 +343,11 @@ struct FormatTests {
     expectLimit(Head.object, "its numbers are out of range", accepted: [8, most], refused: [most + 1]) { number in
       try openHead { $0.number = UInt64(number) }
     }
-    expectLimit(Head.object, "its numbers are out of range", accepted: [0, 32], refused: [33]) { count in
-      try openHead { ($0.number, $0.ancestors) = (100, ancestors((100 - count..<100).reversed())) }
+    expectLimit(Head.object, "its numbers are out of range", accepted: [0, 7], refused: [8, 9, 16]) { count in
+      try openHead { $0.log = log(of: count) }
     }
-    expectLimit(Head.object, "its ancestors are out of order", accepted: [7], refused: [8, 9]) { number in
-      try openHead { $0.ancestors = ancestors([number]) }
-    }
-    expectLimit(Head.object, "its ancestors are out of order", accepted: [6], refused: [7, 8]) { number in
-      try openHead { $0.ancestors = ancestors([7, number]) }
+    expectLimit(Head.object, "its numbers are out of range", accepted: [0, 7], refused: [8]) { number in
+      try openHead { $0.horizon = UInt64(number) }
     }
     expectLimit(Head.object, "it has too many pieces", accepted: [0, 1024], refused: [1025]) { count in
       try openHead { $0.pieces = Array(repeating: $0.pieces[0], count: count) }
@@ -309,8 +386,10 @@ struct FormatTests {
     }
   }
 
-  private func ancestors(_ numbers: some Sequence<Int>) -> [Head.Ancestor] {
-    numbers.map { Head.Ancestor(number: UInt64($0), digest: [UInt8](repeating: 3, count: 32)) }
+  private func log(of count: Int) -> HeadLog {
+    var log = HeadLog()
+    for index in 0..<count { _ = try! log.append([UInt8](repeating: UInt8(index), count: 32)) }
+    return log
   }
 
   private func openHead(_ change: (inout Head) -> Void) throws {
@@ -341,11 +420,12 @@ struct FormatTests {
     let seed = try SecretBytes.random(count: 32)
     let invitation = Invitation(
       carrier: "etcd://127.0.0.1:2379/team", expires: nil, fleet: fleet,
-      firstAuthority: [UInt8](repeating: 1, count: 32), member: identity.member, seed: seed)
+      firstAuthority: [UInt8](repeating: 1, count: 32), version: 3, member: identity.member, seed: seed)
     let text = try invitation.text.withUnsafeBytes { Array($0) }
     let read = try Invitation(text: SecretBytes(text + [0x0a]))
     #expect(read.carrier == invitation.carrier && read.fleet == fleet && read.member == identity.member)
     #expect(read.seed.isEqual(to: seed) && read.firstAuthority == invitation.firstAuthority && read.expires == nil)
+    #expect(read.version == 3)
     for index in text.indices {
       var wrong = text
       wrong[index] = wrong[index] == UInt8(ascii: "0") ? UInt8(ascii: "1") : UInt8(ascii: "0")
@@ -372,8 +452,8 @@ struct FormatTests {
     func address(of carrier: [UInt8]) throws -> String {
       try Invitation(text: SecretBytes(invitation(carrier: carrier))).carrier
     }
-    // The address is all but 108 of the bytes.
-    let longest = [UInt8](repeating: UInt8(ascii: "x"), count: 4096 - 108)
+    // The address is all but 112 of the bytes.
+    let longest = [UInt8](repeating: UInt8(ascii: "x"), count: 4096 - 112)
     #expect(try address(of: longest).utf8.elementsEqual(longest))
     #expect(throws: FleetError.badInvitation(reason: "it is too long")) {
       try address(of: longest + [UInt8(ascii: "x")])
@@ -387,6 +467,7 @@ struct FormatTests {
   private func invitation(carrier: [UInt8]) throws -> [UInt8] {
     var bytes = fleet
     bytes += [UInt8](repeating: 1, count: 32)
+    bytes += [UInt8](repeating: 0, count: 4)
     bytes += identity.member.bytes
     bytes += [UInt8](repeating: 5, count: 32)
     bytes += [UInt8](repeating: 0, count: 8)

@@ -45,7 +45,7 @@ struct FleetCompletionTests {
   func bash() throws {
     #expect(try offers("fl") == ["fleet"])
     #expect(try Set(offers("fleet", "")).isSuperset(of: Self.commands))
-    #expect(try offers("fleet", "acc") == ["accept-rollback"])
+    #expect(try offers("fleet", "accept-") == ["accept-rollback"])
     #expect(try offers("fleet", "create", "--ret") == ["--retention"])
     #expect(try offers("fleet", "invite", "web-17", "--role", "") == ["reader", "writer", "admin"])
     #expect(try offers("fleet", "rule", "web", "th") == ["theirs"])
@@ -94,7 +94,7 @@ struct FleetCompletionTests {
       return child.text.split(separator: "\n").map { String($0.prefix { $0 != "\t" }) }
     }
     #expect(try offers("prefs fl") == ["fleet"])
-    #expect(try offers("prefs fleet acc") == ["accept-rollback"])
+    #expect(try offers("prefs fleet accept-") == ["accept-rollback"])
     #expect(try offers("prefs fleet create --ret") == ["--retention"])
     #expect(try offers("prefs fleet invite x --role rea") == ["reader"])
     #expect(try offers("prefs fleet rule web th") == ["theirs"])

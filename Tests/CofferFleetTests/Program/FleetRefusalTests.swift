@@ -16,6 +16,7 @@ struct FleetRefusalTests {
     try host.set("web/theme", "dark")
     let commands = [
       ["status"], ["members"], ["sync"], ["run"], ["conflicts"], ["log"], ["leave"], ["accept-rollback"],
+      ["accept", "web"],
       ["remove", "web-17"], ["invite", "web-17", "--role", "reader"],
     ]
     for command in commands {

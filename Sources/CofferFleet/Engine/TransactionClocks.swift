@@ -1,0 +1,44 @@
+import Coffer
+
+/// The clocks of the local changes: one for each transaction, which is above those of all records that it replaces.
+///
+/// With a clock for each setting, two hosts that change the same settings in a transaction each could both win some of them.
+struct TransactionClocks {
+  /// By the time of the transaction.
+  private var clocks: [Int64: HybridClock] = [:]
+  private var times: [Place: Int64] = [:]
+
+  private struct Place: Hashable {
+    let collection: ByteString
+    let key: ByteString
+  }
+
+  init(of parts: [[LocalChange]], at now: Int64) {
+    for change in parts.joined() {
+      let clock = HybridClock.next(at: change.modified, after: change.record, now: now)
+      clocks[change.modified] = max(clock, clocks[change.modified] ?? clock)
+      times[Place(collection: ByteString(change.collection), key: ByteString(change.key))] = change.modified
+    }
+  }
+
+  /// The clock of the transaction at a time.
+  subscript(time: Int64) -> HybridClock { clocks[time] ?? HybridClock(milliseconds: time) }
+
+  /// The clock of the last change of a setting; nil if it was not changed.
+  subscript(key: String, in collection: String) -> HybridClock? {
+    times[Place(collection: ByteString(collection), key: ByteString(key))].map { self[$0] }
+  }
+}
+
+extension HybridClock {
+  /// A clock further ahead is not followed, wins nothing, and is reported.
+  static let toleratedLead: Int64 = 300_000
+
+  func isAhead(of now: Int64) -> Bool { milliseconds > now + Self.toleratedLead }
+
+  /// The clock for a change that supersedes a row.
+  static func next(at modified: Int64, after row: StoredRecord?, now: Int64) -> HybridClock {
+    let earlier = row.map { HybridClock(rawValue: UInt64(bitPattern: $0.clock)) }
+    return HybridClock(milliseconds: modified, after: earlier.flatMap { $0.isAhead(of: now) ? nil : $0 })
+  }
+}

@@ -1,0 +1,58 @@
+import CofferCrypto
+import Foundation
+import Testing
+
+@testable import Coffer
+@testable import CofferFleet
+
+/// Fleets that Tests/Interop/fleet_writer.py wrote, which has FLEET.md alone, and attacks on them with the keys of their members.
+@Suite("Fleets of another writer")
+struct FleetAttackTests {
+  struct Case: Decodable, Sendable, CustomTestStringConvertible {
+    struct Listed: Decodable, Sendable {
+      let name: String
+      let bytes: String
+      let times: Int
+    }
+
+    let name: String
+    let invitation: String
+    let objects: [String: String]
+    /// What the carrier lists in addition.
+    let listed: [Listed]
+    /// Nil for what everyone must refuse.
+    let contents: [String: String]?
+
+    enum CodingKeys: String, CodingKey {
+      case name = "case"
+      case invitation, objects, listed, contents
+    }
+
+    var testDescription: String { name }
+  }
+
+  private static let path = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    .appendingPathComponent("../../Interop/vectors/fleet-attacks.json").standardized
+
+  static let cases = try! JSONDecoder().decode([Case].self, from: Data(contentsOf: path))
+
+  @Test("are joined if they are genuine; an attacker's are refused, and nothing of them is taken", arguments: cases)
+  func joining(_ attack: Case) async throws {
+    let carrier = MemoryCarrier()
+    carrier.objects = attack.objects.mapValues { [UInt8](hex: $0) ?? [] }
+    let listed = attack.listed.flatMap { entry in
+      Array(repeating: CarrierObject(name: entry.name, bytes: [UInt8](hex: entry.bytes) ?? []), count: entry.times)
+    }
+    let host = try Host("victim")
+    host.setTime(1_790_000_100)
+    let invitation = try Invitation(text: SecretBytes(copying: attack.invitation))
+    let listing = ListingCarrier(carrier: carrier, listed: listed)
+    guard let contents = attack.contents else {
+      await #expect(throws: (any Error).self) { try await host.join(invitation, listing) }
+      #expect(try host.contents() == [:])
+      return
+    }
+    try await host.join(invitation, listing)
+    #expect(try host.contents() == contents)
+  }
+}

@@ -1,0 +1,448 @@
+#!/usr/bin/env python3
+"""Writes fleets with nothing but FLEET.md, and attacks on them, for readers to accept or refuse.
+
+    fleet_writer.py FILE      (writes all of them as JSON)
+
+The attackers have the keys of their roles, and the carrier. Random bytes come from a counter, so that the file is always the same.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import hmac
+import json
+import struct
+import sys
+from typing import Optional
+
+import coffer_reader as base
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from fleet_reader import derive, digest, raw, text
+
+START = 1_790_000_000_000
+ROLES = {"reader": 1, "writer": 2, "admin": 3}
+
+
+def numbers(layout: str, *values: int) -> bytes:
+    return struct.pack(">" + layout, *values)
+
+
+class Random:
+    def __init__(self, seed: str):
+        self.seed, self.count = seed, 0
+
+    def take(self, count: int) -> bytes:
+        self.count += 1
+        return hashlib.shake_128(f"{self.seed} {self.count}".encode()).digest(count)
+
+
+@dataclasses.dataclass
+class Member:
+    name: str
+    role: str
+    id: bytes
+    seed: bytes
+    signing: Ed25519PrivateKey
+    agreement: X25519PrivateKey
+
+    def sign(self, purpose: str, signed: bytes) -> bytes:
+        return self.signing.sign(f"coffer fleet v1 {purpose} signature".encode() + signed)
+
+
+@dataclasses.dataclass
+class Change:
+    """A record that its author has signed."""
+
+    key: str
+    value: Optional[str]
+    author: Member
+    counter: int = 1
+    collection: str = "web"
+    clock: int = START << 16
+    signer: Optional[Member] = None
+    fleet: Optional[bytes] = None
+
+
+class Fleet:
+    """A fleet and all of its keys."""
+
+    def __init__(self, name: str, roles: dict):
+        self.random = Random(name)
+        self.id, self.name = self.random.take(16), name
+        self.members = [self.member(name, role) for name, role in roles.items()]
+        self.former: list = []
+        self.objects: dict = {}
+        self.version, self.epoch, self.number, self.previous = 0, 0, 0, bytes(32)
+        self.log: list = []
+        self.head = b""
+        self.collections = ["web"]
+        self.records: dict = {}
+        self.horizon = 0
+        # What the carrier shows instead of its objects, if it lies.
+        self.shown: Optional[dict] = None
+        self.renew()
+
+    def member(self, name: str, role: str) -> Member:
+        member, seed = self.random.take(16), self.random.take(32)
+        salt = self.id + member
+        return Member(
+            name,
+            role,
+            member,
+            seed,
+            Ed25519PrivateKey.from_private_bytes(derive(seed, salt, b"coffer fleet v1 signing")),
+            X25519PrivateKey.from_private_bytes(derive(seed, salt, b"coffer fleet v1 agreement")),
+        )
+
+    def named(self, name: str) -> Member:
+        return next(member for member in self.members if member.name == name)
+
+    def seal(self, key: bytes, additional: bytes, plain: bytes) -> bytes:
+        nonce = self.random.take(24)
+        return nonce + base.XAES(key).seal(nonce, plain, additional)
+
+    def additional(self, purpose: str, place: bytes) -> bytes:
+        return f"coffer fleet v1 {purpose}".encode() + self.id + numbers("I", self.epoch) + place
+
+    # MARK: Members
+
+    def renew(self) -> None:
+        """A new key, as when the fleet is made or a member removed."""
+        self.epoch += 1
+        self.fleet_key, self.folder = self.random.take(32), self.random.take(8).hex()
+        self.keys = {
+            purpose: derive(self.fleet_key, self.id, f"coffer fleet v1 {purpose}".encode())
+            for purpose in ("names", "records", "head", "members")
+        }
+        bodies = list(self.records.values())
+        self.objects = {name: data for name, data in self.objects.items() if not name.startswith("r/")}
+        self.records = {}
+        for body in bodies:
+            self.put(body)
+        self.publish(self.members[0])
+
+    def publish(self, signer: Member) -> None:
+        self.version += 1
+        self.objects["members"] = self.sealed_members()
+        admins = [raw(member.signing) for member in self.members if member.role == "admin"]
+        authority = (
+            b"\1" + self.id + numbers("Iq", self.version, START) + self.previous + numbers("I", self.epoch)
+            + bytes.fromhex(self.folder) + digest(self.objects["members"]) + numbers("H", len(admins)) + b"".join(admins)
+            + raw(signer.signing)
+        )
+        authority += signer.sign("authority", authority)
+        self.objects[f"authority/{self.version:010}"] = authority
+        self.previous = digest(authority)
+        if self.version == 1:
+            self.first = self.previous
+        self.commit(signer)
+
+    def sealed_members(self) -> bytes:
+        prefix = b"\1" + numbers("I", self.version)
+        ephemeral = X25519PrivateKey.from_private_bytes(self.random.take(32))
+        label = b"coffer fleet v1 wrapping"
+        data = prefix + raw(ephemeral) + numbers("H", len(self.members))
+        for member in self.members:
+            public = raw(member.agreement)
+            agreed = ephemeral.exchange(X25519PublicKey.from_public_bytes(public))
+            key = derive(agreed, self.id, label + raw(ephemeral) + public)
+            place = label + self.id + numbers("II", self.version, self.epoch) + member.id
+            data += member.id + self.seal(key, place, self.fleet_key)
+        body = text(self.name) + numbers("IH", 90, len(self.collections))
+        body += b"".join(text(name) + numbers("I", 1) for name in sorted(self.collections))
+        body += numbers("H", len(self.members))
+        for member in self.members:
+            body += member.id + bytes([ROLES[member.role]]) + raw(member.signing) + raw(member.agreement)
+            body += numbers("qq", START, 0) + text(member.name)
+        body += numbers("H", len(self.former))
+        for member in self.former:
+            body += member.id + raw(member.signing) + text(member.name)
+        return data + self.seal(self.keys["members"], self.additional("members", prefix), body)
+
+    def remove(self, name: str) -> Member:
+        member = self.named(name)
+        self.members.remove(member)
+        self.former.append(member)
+        self.renew()
+        return member
+
+    def invitation(self, name: str) -> str:
+        member = self.named(name)
+        data = self.id + self.first + numbers("I", self.version) + member.id + member.seed
+        data += numbers("q", 0) + b"memory:team"
+        return "coffer-fleet-1:" + (data + digest(data)[:4]).hex()
+
+    # MARK: Records
+
+    def body(self, change: Change) -> bytes:
+        form = 2 if change.value is None else 1
+        body = numbers("BQQ", form, change.counter, change.clock) + change.author.id
+        body += text(change.collection) + text(change.key) + text("")
+        if change.value is not None:
+            body += bytes([0, base.STRING]) + change.value.encode()
+        return body
+
+    def signed(self, changes: list) -> list:
+        """The contents of records, each with its signature: those of one signer share it."""
+        leaves = [digest(b"\0" + self.body(change)) for change in changes]
+        paths: list = [[] for _ in changes]
+        nodes = [(leaf, [index]) for index, leaf in enumerate(leaves)]
+        while len(nodes) > 1:
+            parents = []
+            for left, right in zip(nodes[::2], nodes[1::2]):
+                for index in left[1]:
+                    paths[index].append(right[0])
+                for index in right[1]:
+                    paths[index].append(left[0])
+                parents.append((digest(b"\1" + min(left[0], right[0]) + max(left[0], right[0])), left[1] + right[1]))
+            if len(nodes) % 2:
+                parents.append(nodes[-1])
+            nodes = parents
+        signer = changes[0].signer or changes[0].author
+        signature = signer.sign("record", (changes[0].fleet or self.id) + nodes[0][0])
+        return [
+            bytes([len(path)]) + b"".join(path) + signature + self.body(change) for path, change in zip(paths, changes)
+        ]
+
+    def name_of(self, content: bytes) -> bytes:
+        start = 1 + 32 * content[0] + 64 + 33
+        setting = content[start:]
+        length = int.from_bytes(setting[:4], "big")
+        key_length = int.from_bytes(setting[4 + length : 8 + length], "big")
+        return hmac.new(self.keys["names"], setting[: 8 + length + key_length], hashlib.sha256).digest()[:20]
+
+    def object(self, content: bytes) -> tuple:
+        name = self.name_of(content)
+        sealed = self.seal(self.keys["records"], self.additional("records", name + b"\1"), content)
+        return f"r/{self.folder}/{name.hex()}", b"\1" + sealed
+
+    def put(self, content: bytes) -> str:
+        name, data = self.object(content)
+        self.objects[name], self.records[name] = data, content
+        return name
+
+    def set(self, author: str, key: str, value: Optional[str], counter: int = 1) -> None:
+        for content in self.signed([Change(key, value, self.named(author), counter)]):
+            self.put(content)
+        self.commit(self.named(author))
+
+    # MARK: Heads
+
+    def blocks(self) -> tuple:
+        """The rest of each level of the log, and the blocks."""
+        level, rest, blocks, digests = 0, [], {}, [digest(head) for head in self.log]
+        while digests:
+            above = []
+            for index in range(len(digests) // 16):
+                block = b"\1" + b"".join(digests[16 * index : 16 * index + 16])
+                blocks[f"l/{level:x}/{index:016x}"] = block
+                above.append(digest(block))
+            rest.append(digests[len(digests) // 16 * 16 :])
+            digests, level = above, level + 1
+        return rest, blocks
+
+    def commit(self, author: Member, **options: int) -> None:
+        if self.head:
+            self.log.append(self.head)
+        self.number += 1
+        prefix = f"r/{self.folder}/"
+        names = sorted(name for name in self.objects if name.startswith(prefix))
+        buckets = [b""] * 256
+        for name in names:
+            data = bytes.fromhex(name[len(prefix) :])
+            buckets[data[0]] += data + digest(self.objects[name])
+        records = digest(b"coffer fleet v1 set" + b"".join(digest(bucket) if bucket else bytes(32) for bucket in buckets))
+        rest, blocks = self.blocks()
+        self.objects.update(blocks)
+        content = numbers("Qq", self.number, START) + author.id + numbers("I", self.version) + self.previous + records
+        content += numbers("QQQ", len(names), options.get("horizon", self.horizon), len(self.log))
+        content += b"".join(b"".join(level) for level in rest) + numbers("H", 0)
+        content += author.sign("head", self.id + numbers("I", self.epoch) + content)
+        prefix = b"\1" + numbers("I", self.version)
+        self.head = prefix + self.seal(self.keys["head"], self.additional("head", prefix), content)
+        self.objects["head"] = self.head
+
+
+# MARK: Attacks
+
+CASES: list = []
+
+
+def case(description: str, accepted: Optional[dict] = None):
+    """A function that changes a fleet, and returns objects that the carrier lists in addition, with how often."""
+
+    def add(function):
+        CASES.append((description, accepted, function))
+        return function
+
+    return add
+
+
+GENUINE = {"x": "new", "y": "by the writer", "z": "by a former member"}
+
+
+def genuine(name: str) -> Fleet:
+    fleet = Fleet(name, {"a": "admin", "w": "writer", "r": "reader", "victim": "reader", "former": "writer"})
+    fleet.set("a", "x", "old")
+    fleet.set("w", "y", "by the writer")
+    fleet.set("former", "z", "by a former member")
+    fleet.remove("former")
+    fleet.earlier = dict(fleet.objects)
+    fleet.set("a", "x", "new", 2)
+    return fleet
+
+
+@case("a fleet", GENUINE)
+def plain(fleet: Fleet) -> list:
+    return []
+
+
+@case("300 commits, some of several records", {**GENUINE, **{f"k{number}": "v" for number in range(300)}})
+def long(fleet: Fleet) -> list:
+    for number in range(0, 300, 3):
+        for content in fleet.signed([Change(f"k{number + more}", "v", fleet.named("w")) for more in range(3)]):
+            fleet.put(content)
+        fleet.commit(fleet.named("w"))
+    for _ in range(200):
+        fleet.commit(fleet.named("a"))
+    return []
+
+
+@case("a removal, and a horizon", {"x": "new", "z": "by a former member"})
+def removal(fleet: Fleet) -> list:
+    fleet.set("w", "y", None, 2)
+    fleet.commit(fleet.named("a"), horizon=fleet.number)
+    return []
+
+
+@case("a second content of a change that others have seen", {**GENUINE, "y": "again"})
+def second(fleet: Fleet) -> list:
+    fleet.set("w", "y", "once", 2)
+    fleet.set("w", "y", "again", 2)
+    return []
+
+
+@case("1. a record of a reader that the carrier lists")
+def planted(fleet: Fleet) -> list:
+    reader = fleet.named("r")
+    return [(*fleet.object(fleet.signed([Change("planted", "p", reader)])[0]), 1)]
+
+
+@case("1. a record of a reader that the carrier lists 65,536 times")
+def copies(fleet: Fleet) -> list:
+    reader = fleet.named("r")
+    return [(*fleet.object(fleet.signed([Change("planted", "p", reader)])[0]), 65_536)]
+
+
+@case("1. an earlier record that the carrier lists 65,536 times")
+def earlier_copies(fleet: Fleet) -> list:
+    name = next(name for name in fleet.earlier if fleet.earlier[name] != fleet.objects[name] and name.startswith("r/"))
+    return [(name, fleet.earlier[name], 65_536)]
+
+
+@case("1. an earlier record in place of the last")
+def earlier(fleet: Fleet) -> list:
+    name = next(name for name in fleet.earlier if fleet.earlier[name] != fleet.objects[name] and name.startswith("r/"))
+    fleet.objects[name] = fleet.earlier[name]
+    return []
+
+
+@case("2. a planted record that a new key has sealed, and the admin's head covers")
+def resealed(fleet: Fleet) -> list:
+    fleet.put(fleet.signed([Change("planted", "p", fleet.named("a"), signer=fleet.named("r"))])[0])
+    fleet.renew()
+    return []
+
+
+@case("3. a record in the admin's name under a writer's head")
+def forged(fleet: Fleet) -> list:
+    fleet.put(fleet.signed([Change("x", "forged", fleet.named("a"), 3, signer=fleet.named("w"))])[0])
+    fleet.commit(fleet.named("w"))
+    return []
+
+
+@case("3. a record that the admin signed in another fleet")
+def moved(fleet: Fleet) -> list:
+    fleet.put(fleet.signed([Change("x", "moved", fleet.named("a"), 3, fleet=bytes(16))])[0])
+    fleet.commit(fleet.named("w"))
+    return []
+
+
+@case("3. a record in the name of a reader")
+def by_reader(fleet: Fleet) -> list:
+    fleet.put(fleet.signed([Change("x", "by a reader", fleet.named("r"), 3)])[0])
+    fleet.commit(fleet.named("w"))
+    return []
+
+
+@case("3. a record whose value was changed under its signature")
+def changed(fleet: Fleet) -> list:
+    content = fleet.signed([Change("x", "right", fleet.named("a"), 3)])[0]
+    fleet.put(content[:-5] + b"wrong")
+    fleet.commit(fleet.named("w"))
+    return []
+
+
+@case("6. a record of a collection that is not shared")
+def unshared(fleet: Fleet) -> list:
+    fleet.put(fleet.signed([Change("allow", "yes", fleet.named("a"), collection="sudo")])[0])
+    fleet.commit(fleet.named("a"))
+    return []
+
+
+@case("a reader's head")
+def reader_head(fleet: Fleet) -> list:
+    fleet.commit(fleet.named("r"))
+    return []
+
+
+@case("a former member's head")
+def former_head(fleet: Fleet) -> list:
+    fleet.commit(fleet.former[0])
+    return []
+
+
+@case("a writer's authority")
+def writer_authority(fleet: Fleet) -> list:
+    fleet.named("w").role = "admin"
+    fleet.publish(fleet.named("w"))
+    return []
+
+
+@case("8. a horizon that is not before its head")
+def bad_horizon(fleet: Fleet) -> list:
+    fleet.commit(fleet.named("w"), horizon=fleet.number + 1)
+    return []
+
+
+@case("10. a copy of the carrier from before the invitation, where a former member still was one")
+def old_members(fleet: Fleet) -> list:
+    before = dict(fleet.objects)
+    fleet.remove("w")
+    fleet.shown = before
+    return []
+
+
+def cases() -> list:
+    found = []
+    for number, (description, accepted, function) in enumerate(CASES):
+        fleet = genuine(f"team {number}")
+        listed = function(fleet)
+        found.append(
+            {
+                "case": description,
+                "invitation": fleet.invitation("victim"),
+                "objects": {name: data.hex() for name, data in sorted((fleet.shown or fleet.objects).items())},
+                "listed": [{"name": name, "bytes": data.hex(), "times": times} for name, data, times in listed],
+                **({} if accepted is None else {"contents": accepted}),
+            }
+        )
+    return found
+
+
+if __name__ == "__main__":
+    with open(sys.argv[1], "w", encoding="utf-8") as file:
+        json.dump(cases(), file, indent=1, sort_keys=True)
+        file.write("\n")
