@@ -42,6 +42,9 @@ package struct StoredFleet: Sendable {
 }
 
 extension StoredFleet {
+  /// Whether the store has left the fleet, and keeps only what it was in step with, for when it joins again.
+  package var hasLeft: Bool { identity.withUnsafeBytes { $0.allSatisfy { $0 == 0 } } }
+
   /// Throws if a part has a form that no fleet has; nothing of it is authenticated here.
   fileprivate func check() throws {
     for (bytes, count, name) in [(fleet, 16, "ID"), (member, 16, "member")]
@@ -190,7 +193,7 @@ struct FleetTables {
       """
       INSERT INTO fleets(id, fleet, carrier, member, identity, first, number, sequence, synced, revision, head, authority,
         members, sum) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
-      ON CONFLICT DO UPDATE SET carrier = ?3, number = ?7, sequence = ?8, synced = ?9, revision = ?10, head = ?11,
+      ON CONFLICT DO UPDATE SET carrier = ?3, member = ?4, identity = ?5, number = ?7, sequence = ?8, synced = ?9, revision = ?10, head = ?11,
         authority = ?12, members = ?13, sum = ?14 RETURNING id
       """)
     // Unbound parameters are NULL.
@@ -209,6 +212,19 @@ struct FleetTables {
     statement.bind(fleet.members, at: 13)
     statement.bind(fleet.sum, at: 14)
     return try statement.first { $0.integer(0) } ?? 0
+  }
+
+  /// Keeps of a fleet what the store was in step with, and nothing with which it could go on.
+  func leave(_ fleet: Int64) throws {
+    try removeDeclarations(of: fleet)
+    for sql: StaticString in [
+      "UPDATE fleets SET identity = zeroblob(32), revision = NULL WHERE id = ?",
+      "DELETE FROM fleet_conflicts WHERE fleet = ?", "DELETE FROM fleet_rules WHERE fleet = ?",
+    ] {
+      let statement = try connection.statement(sql)
+      statement.bind(fleet, at: 1)
+      try statement.run()
+    }
   }
 
   /// Deletes a fleet's row, and everything about it.

@@ -21,7 +21,13 @@ package struct FleetTransaction {
 
   // MARK: Fleets
 
-  package func fleets() throws -> [StoredFleet] { try reading { try tables.fleets() } }
+  /// The fleets that the store is a member of.
+  package func fleets() throws -> [StoredFleet] { try reading { try tables.fleets().filter { !$0.hasLeft } } }
+
+  /// What the store was in step with as it left a fleet; nil if it never was a member, or is one.
+  package func leftFleet(_ id: [UInt8]) throws -> StoredFleet? {
+    try reading { try tables.fleets().first { $0.fleet == id && $0.hasLeft } }
+  }
 
   /// Reads everything about all fleets.
   package func verify() throws { try reading { try tables.verify() } }
@@ -33,6 +39,8 @@ package struct FleetTransaction {
       return try tables.save(fleet)
     }
   }
+
+  package func leave(_ fleet: Int64) throws { try changing { try tables.leave(fleet) } }
 
   package func remove(_ fleet: Int64) throws { try changing { try tables.remove(fleet) } }
 

@@ -155,19 +155,23 @@ extension Fleet {
     _ membership: Membership, isRollbackAccepted: Bool, _ transaction: FleetTransaction
   ) throws -> Merge {
     // This may run twice, with another membership of the same fleet. The previous state is in `self`.
-    let before = self.membership.stored
-    if before.id == nil {
-      // Joining.
+    var before = self.membership.stored
+    let isJoining = before.head.isEmpty
+    if isJoining {
+      // For the second time, it continues where it was.
+      if let left = try transaction.leftFleet(before.fleet) { before = left }
+      membership.setID(before.id)
       try membership.save(transaction)
     } else {
       try checkIsPresent(transaction)
     }
     // What is no longer shared has left the carrier. If it is shared again, it is new.
-    let new = membership.members.collections(newSince: self.membership.members.version)
-    if !new.isEmpty || membership.members.collections != self.membership.members.collections {
+    let earlier = isJoining ? try Authority(verified: before.authority).version : self.membership.members.version
+    let new = membership.members.collections(newSince: earlier)
+    if isJoining || !new.isEmpty || membership.members.collections != self.membership.members.collections {
       try transaction.removeRecords(of: membership.id, notIn: membership.members.collections)
       for name in new { try transaction.removeRecords(in: name, of: membership.id) }
-      try Consent.adopt(membership.members, new: new, of: membership.id, transaction)
+      try Consent.adopt(membership.members, new: isJoining ? [] : new, of: membership.id, transaction)
     }
     // Only with all records here can they be merged.
     if view.isComplete { try Consent.agree(to: agreeing, of: membership.id, transaction) }
@@ -177,8 +181,8 @@ extension Fleet {
     membership.take(head, view.head, changes.set, revision: view.revision.text, synced: transaction.time)
     var merge = try Merge(
       transaction: transaction, fleet: membership.id, before: before, members: membership.members, me: membership.me,
-      consent: consent,
-      hasForgotten: head.horizon > self.membership.head?.number ?? 0,
+      consent: consent, isJoining: isJoining,
+      hasForgotten: head.horizon > self.membership.head?.number ?? UInt64(clamping: before.number),
       wentBack: isRollbackAccepted ? nil : .forked(seen: self.membership.seen, found: head.number))
     var authors = AuthorCheck(membership.members, in: membership.authority.fleet)
     var records: [(record: Record, name: [UInt8], digest: [UInt8])] = []

@@ -212,6 +212,8 @@ public actor Fleet {
 
   /// Leaves the fleet: the store keeps its settings, and stops sharing them.
   ///
+  /// It also keeps what it was in step with: if it joins again, what the fleet has removed meanwhile does not come back.
+  ///
   /// The member stays in the fleet's list until an admin removes it.
   ///
   /// - Parameter evenAsLastAdmin: Whether the last admin that this host knows of may leave. No one can then invite or remove
@@ -223,7 +225,7 @@ public actor Fleet {
       if !evenAsLastAdmin, admins.count == 1, admins[0].id == membership.identity.member {
         throw FleetError.lastAdminLeaves
       }
-      try connection.writeFleets { try $0.remove(membership.id) }
+      try connection.writeFleets { try $0.leave(membership.id) }
       set(.left, isLast: true)
     }
   }

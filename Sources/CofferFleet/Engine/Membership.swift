@@ -94,6 +94,9 @@ final class Membership: @unchecked Sendable {
     if let revision { stored.revision = revision }
   }
 
+  /// Continues a row of the table `fleets`.
+  func setID(_ id: Int64?) { stored.id = id }
+
   func setRevision(_ revision: String?) { stored.revision = revision }
 
   /// Records the commit up to which the store's changes were searched; -1 to search all of them.

@@ -20,6 +20,7 @@ struct Merge {
   let rules: [String: Int64]
   /// The fleet's row before the merge.
   let before: StoredFleet
+  let isJoining: Bool
   /// Whether removals that the store has not seen may be missing.
   let hasForgotten: Bool
   /// The error for a record older than the one that was seen; nil if a rollback of the carrier was accepted.
@@ -42,10 +43,10 @@ struct Merge {
 
   init(
     transaction: FleetTransaction, fleet: Int64, before: StoredFleet, members: Members, me: Members.Member,
-    consent: Consent, hasForgotten: Bool, wentBack: FleetError?
+    consent: Consent, isJoining: Bool, hasForgotten: Bool, wentBack: FleetError?
   ) throws {
     (self.transaction, self.fleet, self.members, self.me) = (transaction, fleet, members, me)
-    self.consent = consent
+    (self.consent, self.isJoining) = (consent, isJoining)
     rules = try transaction.rules(of: fleet)
     (self.before, self.hasForgotten, self.wentBack) = (before, hasForgotten, wentBack)
   }
@@ -77,7 +78,7 @@ struct Merge {
       }
       return try transaction.save(new, of: fleet)
     }
-    // A store that joins has no records yet.
+    // A store that joins for the first time has no records yet.
     let row = before.id == nil ? nil : try self.row(of: record)
     if record.isOfDeclaration {
       try take(declaration: record, over: row, as: &new)
@@ -85,15 +86,15 @@ struct Merge {
     }
     let local = try transaction.item(record.key, in: record.collection)
     if let row, record.isSameChange(row) {
-      new.version =
-        try isContent(of: record, row, local) ? row.version : merge(record, local, over: row, isSecond: true)
-    } else if let row, wentBack == nil {
+      let isKnown = isContent(of: record, row, local)
+      new.version = isKnown ? row.version : try merge(record, local, over: row, isSecond: true)
+    } else if let row, wentBack == nil || isJoining && isOlder(record, than: row) {
       new.version = try reconcile(record, local, over: row)
       // Pushed again, it has to be above all that others have seen.
       if new.version == StoredRecord.notInStep { new.counter = max(new.counter, row.counter) }
     } else {
       // After a forgotten removal, a setting begins again.
-      if let row, let wentBack, record.counter <= UInt64(clamping: row.counter), !hasForgotten { throw wentBack }
+      if let row, let wentBack, isOlder(record, than: row) { throw wentBack }
       new.version = try merge(record, local, over: row)
     }
     try transaction.save(new, of: fleet)
@@ -103,6 +104,11 @@ struct Merge {
     record.isOfDeclaration
       ? try transaction.declaration(record.key, in: record.collection, of: fleet)
       : try transaction.record(record.key, in: record.collection, of: fleet)
+  }
+
+  /// Whether a record is from before what the store has seen.
+  private func isOlder(_ record: Record, than row: StoredRecord) -> Bool {
+    record.counter <= UInt64(clamping: row.counter) && !hasForgotten
   }
 
   /// Whether a record has what the store took for that change, as far as the store can tell.
@@ -128,7 +134,7 @@ struct Merge {
     }
     if local?.value == theirs { return local?.version ?? 0 }
     // A store that joins has not seen the record, and so has no opinion on it.
-    if before.id == nil, let local { return try takeTheirs(theirs, record, over: local) }
+    if isJoining, row == nil, let local { return try takeTheirs(theirs, record, over: local) }
     switch rule(record.collection) {
     case .theirsWins: return try takeTheirs(theirs, record, over: local)
     case .oursWins: return try keepOurs(over: theirs, record, isConflict: record.author != me.id)
@@ -145,6 +151,7 @@ struct Merge {
     // This host pushed it before it was cut off, and has changed it since. Unless it is later than that change: then it is from another host with
     // a copy of this store.
     if let ours, !record.clock.isAhead(of: now), ours < record.clock {
+      recoveredCount += 1
       return try takeTheirs(theirs, record, over: local)
     }
     return try keepOurs(over: theirs, record, isConflict: false)
@@ -253,8 +260,10 @@ struct Merge {
     guard consent.isAgreed(collection) else { return try transaction.remove(row, of: fleet) }
     let local = try transaction.item(key, in: collection)
     if !hasForgotten {
-      if let wentBack {
-        if !row.isAbsent(at: now) { throw wentBack }
+      if row.isAbsent(at: now), wentBack != nil {
+        // The fleet has forgotten it.
+      } else if let wentBack, !isJoining {
+        throw wentBack
       } else {
         // The carrier has lost it. Push it again.
         var row = row

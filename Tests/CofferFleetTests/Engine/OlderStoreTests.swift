@@ -63,4 +63,35 @@ struct OlderStoreTests {
     #expect(try await a.sync().recoveredCount == 1)
     #expect(try a.get("x") == "of the copy")
   }
+
+  @Test("loses no change of two hosts that use copies of one store: the later one wins, and both are on record")
+  func clones() async throws {
+    let hosts = try await fleet(of: "a", "b", on: carrier)
+    let (a, b) = (hosts[0], hosts[1])
+    let start: Int64 = 1_000_000
+    for host in hosts { host.setTime(start) }
+    for key in ["x", "y"] { try a.set("old", key) }
+    for host in hosts { try await host.sync() }
+    try b.restart(carrier)
+    let folder = b.folder + ".copy"
+    try FileManager.default.copyItem(atPath: b.folder, toPath: folder)
+    let copy = try Host("b", store: folder)
+    try copy.restart(carrier)
+    copy.setTime(start + 10)
+    try copy.set("earlier", "x")
+    try copy.set(nil, "y")
+    b.setTime(start + 20)
+    for key in ["x", "y"] { try b.set("later", key) }
+    try await b.sync()
+    copy.setTime(start + 30)
+    let report = try await copy.sync()
+    #expect(report.recoveredCount == 2 && report.conflictCount == 1)
+    for host in [a, b, copy] {
+      try await host.sync()
+      #expect(try host.contents() == ["x": "later", "y": "later"])
+    }
+    #expect(try copy.history("x").first == "earlier")
+    let conflict = try #require(try await copy.fleet.conflicts().first)
+    #expect(conflict.key == "x" && conflict.winner == "b" && conflict.loser == "b")
+  }
 }

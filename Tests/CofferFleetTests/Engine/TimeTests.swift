@@ -92,8 +92,46 @@ struct TimeTests {
     try await hosts[1].join(hosts[0], carrier)
     for host in hosts + hosts { try await host.sync() }
     for host in hosts { #expect(try host.contents() == ["k1": "new", "local": "own"]) }
-    // It stays on record there.
-    #expect(try hosts[1].history("revoked-token").first == "old")
-    #expect(try await hosts[1].fleet.conflicts().map(\.key).contains("revoked-token"))
+    #expect(try await hosts[1].fleet.conflicts() == [])
+  }
+
+  @Test("bring nothing back after the removal was forgotten; what the host changed meanwhile is offered as a conflict")
+  func rejoiningLate() async throws {
+    let hosts = try await fleet(of: "a", "b", on: carrier, retentionDays: 1)
+    for host in hosts { host.setTime(start) }
+    for key in ["revoked-token", "changed", "kept"] { try hosts[0].set("old", key) }
+    for host in hosts { try await host.sync() }
+    try await hosts[1].fleet.leave()
+    for key in ["revoked-token", "changed"] { try hosts[0].set(nil, key) }
+    try await hosts[0].sync()
+    for host in hosts { host.setTime(start + 10 * 86_400) }
+    try await hosts[0].sync()
+    #expect(carrier.objects.keys.filter { $0.hasPrefix("r/") }.count == 1)
+    try hosts[1].set("mine", "changed")
+    try hosts[1].set("new", "local")
+    try hosts[1].restart(carrier, isMember: false)
+    try await hosts[0].fleet.remove("b")
+    try await hosts[1].join(hosts[0], carrier)
+    for host in hosts + hosts { try await host.sync() }
+    for host in hosts { #expect(try host.contents() == ["kept": "old", "local": "new"]) }
+    #expect(try hosts[1].history("changed").first == "mine")
+    #expect(try await hosts[1].fleet.conflicts().map(\.key) == ["changed"])
+  }
+
+  @Test("win over what a store that was never a member has under the same keys, also removals")
+  func firstJoining() async throws {
+    let admin = try await Host("a").create(carrier)
+    try admin.set("fleet's", "x")
+    try admin.set("1", "removed")
+    try await admin.sync()
+    try admin.set(nil, "removed")
+    try await admin.sync()
+    let host = try Host("b")
+    for key in ["x", "removed", "own"] { try host.set("copy", key) }
+    try await host.join(admin, carrier)
+    for host in [host, admin] { try await host.sync() }
+    for host in [host, admin] { #expect(try host.contents() == ["x": "fleet's", "own": "copy"]) }
+    for key in ["x", "removed"] { #expect(try host.history(key).first == "copy") }
+    #expect(try await Set(host.fleet.conflicts().map(\.key)) == ["x", "removed"])
   }
 }

@@ -34,7 +34,14 @@ struct FleetAttackTests {
   private static let path = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     .appendingPathComponent("../../Interop/vectors/fleet-attacks.json").standardized
 
-  static let cases = try! JSONDecoder().decode([Case].self, from: Data(contentsOf: path))
+  /// Empty if the file cannot be read.
+  static let cases = (try? JSONDecoder().decode([Case].self, from: Data(contentsOf: path))) ?? []
+
+  @Test("are of all kinds")
+  func allCases() {
+    #expect(
+      Self.cases.count > 15 && Self.cases.contains { $0.contents == nil } && Self.cases.contains { $0.contents != nil })
+  }
 
   @Test("are joined if they are genuine; an attacker's are refused, and nothing of them is taken", arguments: cases)
   func joining(_ attack: Case) async throws {

@@ -153,8 +153,8 @@ struct FormatTests {
       })
   }
 
-  private func head() -> Head {
-    Head(
+  private func head() throws -> Head {
+    try Head(
       number: 8, time: 99, author: identity.member, membersVersion: 1, authority: [UInt8](repeating: 1, count: 32),
       setDigest: [UInt8](repeating: 2, count: 32), recordCount: 3,
       horizon: 2, log: log(of: 5),
@@ -165,7 +165,7 @@ struct FormatTests {
   func heads() throws {
     let bytes = try head().sealed(keys, by: identity)
     let opened = try Head(opening: bytes, keys, members: members(), authority: head().authority)
-    #expect(opened == head())
+    #expect(try opened == head())
     for index in bytes.indices {
       var bytes = bytes
       bytes[index] ^= 1
@@ -180,7 +180,7 @@ struct FormatTests {
     let reader = try Identity.make(fleet: fleet)
     let members = members([(reader, .reader)])
     func open(by signer: Identity, as author: Identity) throws -> Head {
-      var head = head()
+      var head = try head()
       head.author = author.member
       return try Head(opening: head.sealed(keys, by: signer), keys, members: members, authority: head.authority)
     }
@@ -344,7 +344,8 @@ struct FormatTests {
       try openHead { $0.number = UInt64(number) }
     }
     expectLimit(Head.object, "its numbers are out of range", accepted: [0, 7], refused: [8, 9, 16]) { count in
-      try openHead { $0.log = log(of: count) }
+      let log = try log(of: count)
+      try openHead { $0.log = log }
     }
     expectLimit(Head.object, "its numbers are out of range", accepted: [0, 7], refused: [8]) { number in
       try openHead { $0.horizon = UInt64(number) }
@@ -386,14 +387,14 @@ struct FormatTests {
     }
   }
 
-  private func log(of count: Int) -> HeadLog {
+  private func log(of count: Int) throws -> HeadLog {
     var log = HeadLog()
-    for index in 0..<count { _ = try! log.append([UInt8](repeating: UInt8(index), count: 32)) }
+    for index in 0..<count { _ = try log.append([UInt8](repeating: UInt8(index), count: 32)) }
     return log
   }
 
   private func openHead(_ change: (inout Head) -> Void) throws {
-    var head = head()
+    var head = try head()
     change(&head)
     _ = try Head(opening: head.sealed(keys, by: identity), keys, members: members(), authority: head.authority)
   }

@@ -45,14 +45,14 @@ final class Host: @unchecked Sendable {
   ///
   /// - Returns: The store file as it was.
   @discardableResult
-  func restart(_ carrier: any Carrier, with store: Data? = nil) throws -> Data {
+  func restart(_ carrier: any Carrier, with store: Data? = nil, isMember: Bool = true) throws -> Data {
     try database.close()
     let file = URL(fileURLWithPath: "\(folder)/settings.coffer")
     let old = try Data(contentsOf: file)
     try store?.write(to: file)
     (database, connection) = try Self.open(folder)
     if let time { setTime(time) }
-    membership = try Fleet.open(in: database, at: carrier)
+    membership = isMember ? try Fleet.open(in: database, at: carrier) : nil
     return old
   }
 
