@@ -12,19 +12,33 @@ struct CarrierView {
 
   /// Reads everything.
   ///
-  /// - Parameter preparation: Processes the records while more are read.
+  /// - Parameters:
+  ///   - bound: What a member has signed; a carrier that lists more is refused while it does.
+  ///   - preparation: Processes the records while more are read.
   /// - Returns: Nil if there is no head.
-  static func readAll(_ carrier: any Carrier, _ preparation: Preparation? = nil) async throws -> CarrierView? {
+  static func readAll(
+    _ carrier: any Carrier, _ bound: CarrierBound, _ preparation: Preparation? = nil
+  ) async throws -> CarrierView? {
     let (pages, page) = AsyncStream.makeStream(of: [CarrierObject].self)
     async let prepared = preparation?.records(of: pages)
     var objects: [String: [UInt8]?] = [:]
-    let revision = try await carrier.readAll {
-      for object in $0 {
-        guard objects.updateValue(object.bytes, forKey: object.name) == nil else {
+    var recordCount = 0
+    let revision = try await carrier.readAll { listed in
+      var records: [CarrierObject] = []
+      for object in listed {
+        let isRecord = object.name.hasPrefix(bound.folder)
+        // Of what is in no commit, the name is enough.
+        let bytes = isRecord || !object.name.hasPrefix("r/") ? object.bytes : []
+        guard objects.updateValue(bytes, forKey: object.name) == nil else {
           throw CarrierError.garbled(carrier: carrier.description, reason: "it lists an object twice")
         }
+        if isRecord { records.append(object) }
       }
-      page.yield($0)
+      recordCount += records.count
+      guard recordCount <= bound.recordCount, objects.count <= bound.objectCount else {
+        throw CarrierError.garbled(carrier: carrier.description, reason: "it lists more objects than were written")
+      }
+      page.yield(records)
     }
     page.finish()
     guard let head = objects[Head.object] ?? nil else { return nil }
@@ -60,6 +74,28 @@ struct CarrierView {
   private static let patience = Duration.seconds(10)
 }
 
+/// How many objects a carrier can have.
+struct CarrierBound {
+  /// That of the records.
+  let folder: String
+  let recordCount: Int
+  let objectCount: Int
+
+  /// - Parameter head: The last one that is known: a few commits may have been added meanwhile.
+  init(_ head: Head, _ keys: FleetKeys) {
+    folder = "r/\(keys.folder)/"
+    let signed = Int(clamping: min(head.recordCount, 1 << 40))
+    recordCount = signed + signed / 8 + 1_024 + head.pieces.count * Self.pieceRecordCount
+    // Each attempt to renew the key may have left a folder.
+    objectCount =
+      Fleet.attemptCount * recordCount + Int(clamping: min(head.log.count, 1 << 40)) / 8 + Int(head.membersVersion)
+      + 8_192
+  }
+
+  /// More than a piece has changes of records.
+  private static let pieceRecordCount = 50_000
+}
+
 /// Collects a carrier's changes until they form a commit.
 struct CarrierChanges {
   private var objects: [String: [UInt8]?] = [:]
@@ -69,6 +105,7 @@ struct CarrierChanges {
   mutating func add(_ event: CarrierEvent) -> Bool {
     guard event != .interrupted else { return true }
     guard case .changed(let changes, let revision) = event else { return false }
+    guard objects.count + changes.count <= Self.maximumCount else { return false }
     for change in changes {
       switch change {
       case .put(let object): objects[object.name] = .some(object.bytes)
@@ -78,6 +115,9 @@ struct CarrierChanges {
     self.revision = revision
     return true
   }
+
+  /// More than a commit changes; then everything is read.
+  private static let maximumCount = 1_000_000
 
   mutating func removeAll() { self = CarrierChanges() }
 

@@ -220,7 +220,9 @@ extension Fleet {
   private func reseal(
     from old: Membership, to next: Membership
   ) async throws -> [(name: [UInt8], object: CarrierObject, digest: [UInt8])]? {
-    guard let view = try await CarrierView.readAll(carrier), view.head == old.stored.head else { return nil }
+    guard let head = old.head, let view = try await CarrierView.readAll(carrier, CarrierBound(head, old.keys)),
+      view.head == old.stored.head
+    else { return nil }
     let verified = try connection.readFleets { transaction in
       try checkIsPresent(transaction)
       return try transaction.records(of: old.id).filter { !$0.digest.isEmpty }
@@ -251,7 +253,10 @@ extension Fleet {
   ///
   /// - Returns: False if another member has committed meanwhile.
   func clean() async throws -> Bool {
-    guard let view = try await CarrierView.readAll(carrier), view.head == membership.stored.head else { return false }
+    guard let head = membership.head,
+      let view = try await CarrierView.readAll(carrier, CarrierBound(head, membership.keys)),
+      view.head == membership.stored.head
+    else { return false }
     let pieces = Set((membership.head?.pieces ?? []).map { Piece.object($0.id, membership.keys) })
     let left = view.objects.keys.filter { name in
       name.hasPrefix("s/") && !pieces.contains(name)

@@ -42,8 +42,9 @@ extension Fleet {
     {
       return view
     }
-    let preparation = Preparation(try await acceptedMembership(for: head))
-    guard let view = try await CarrierView.readAll(carrier, preparation) else {
+    let opened = try await opened(head)
+    let bound = CarrierBound(opened.head, opened.membership.keys)
+    guard let view = try await CarrierView.readAll(carrier, bound, Preparation(opened.membership)) else {
       throw FleetError.rolledBack(seen: membership.seen, found: nil)
     }
     return view
@@ -60,7 +61,7 @@ extension Fleet {
     } catch  where isRollbackAccepted && Self.isRollback(error) {}
     // In another epoch, all objects have other names.
     guard view.isComplete || membership.keys.epoch == epoch else {
-      guard let all = try await CarrierView.readAll(carrier) else {
+      guard let all = try await CarrierView.readAll(carrier, CarrierBound(head, membership.keys)) else {
         throw FleetError.rolledBack(seen: self.membership.seen, found: nil)
       }
       return try await take(all, isRollbackAccepted: isRollbackAccepted, report: &report)

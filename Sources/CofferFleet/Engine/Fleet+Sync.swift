@@ -118,8 +118,7 @@ extension Fleet {
   /// How often to record that the store is in sync, if there is nothing else to record.
   private static let noteInterval: Int64 = 3_600_000
 
-  /// Records from time to time that the store is in sync, to distinguish what the fleet has forgotten from what the carrier has
-  /// lost.
+  /// Records from time to time that the store is in sync, which its status says.
   private func noteInStep() throws {
     let now = try connection.readFleets { $0.time }
     guard now - membership.stored.synced > Self.noteInterval else { return }

@@ -9,7 +9,7 @@ import Testing
 /// Random histories of three hosts with two writers each.
 ///
 /// Edits, removals, transactions, links that are cut, answers that are
-/// lost, hosts that are cut off, clocks that run apart, compactions, and a carrier that is put back. `COFFER_SOAK=1` runs 500 of
+/// lost, hosts that are cut off, clocks that run apart and are wrong by days, compactions, and a carrier that is put back. `COFFER_SOAK=1` runs 500 of
 /// them.
 @Suite("Random histories of a fleet")
 struct ModelTests {
@@ -48,7 +48,7 @@ struct ModelTests {
     for index in 1..<3 { try await hosts[index].join(hosts[0], links[index]) }
     for host in hosts {
       try await host.connection.readWrite {
-        try $0.setHistoryLimits(HistoryLimits(maximumCount: 10_000), forCollection: "web")
+        try $0.setHistoryLimits(HistoryLimits(maximumCount: 10_000, maximumAge: nil), forCollection: "web")
       }
     }
     var writes: [Write] = []
@@ -80,7 +80,9 @@ struct ModelTests {
       let index = dice.roll(3)
       let host = hosts[index]
       time[index] += Int64(dice.roll(20))
-      host.setTime(time[index])
+      // A clock that is wrong for a while: by minutes, hours, or long enough to forget all removals.
+      let lead: Int64 = dice.chance(12) ? [240, 20 * 3_600, 100 * 86_400][dice.roll(3)] : 0
+      host.setTime(time[index] + lead)
       // Two writers, each with a connection of its own.
       let connection = dice.chance(2) ? host.connection : try host.database.makeConnection()
       switch dice.roll(14) {

@@ -64,6 +64,24 @@ struct PlantedRecordTests {
     #expect(try other.contents() == ["x": "genuine"])
   }
 
+  @Test("are not read without end")
+  func endless() async throws {
+    let (admin, _, planted) = try await planting()
+    let invitation = try await admin.fleet.invite("late", role: .writer)
+    let folder = planted.name.prefix(2 + 16 + 1)
+    for prefix in [String(folder), "r/0000000000000000/", "s/", "x/"] {
+      let endless = ListingCarrier(
+        carrier: carrier,
+        listed: (0..<200_000).map { CarrierObject(name: "\(prefix)\(1_000_000 + $0)", bytes: planted.bytes) })
+      let late = try Host("late")
+      await #expect(
+        throws: CarrierError.garbled(carrier: carrier.description, reason: "it lists more objects than were written")
+      ) {
+        try await late.join(invitation, endless)
+      }
+    }
+  }
+
   @Test("do not replace an earlier record, however often the carrier lists that")
   func rolledBackRecord() async throws {
     let (admin, _, _) = try await planting()
