@@ -15,7 +15,7 @@ extension Fleet {
     for attempt in 1... {
       let object = try await carrier.read([Head.object]).first
       guard let object else { throw FleetError.rolledBack(seen: membership.seen, found: nil) }
-      guard object.bytes != membership.stored.head || readsAll && attempt == 1 else { return }
+      guard object.bytes != membership.stored.head || readsAll else { return }
       do {
         let view = try await view(upTo: object.bytes, isComplete: readsAll || attempt > 1)
         try await take(view, isRollbackAccepted: isRollbackAccepted, report: &report)
@@ -54,11 +54,12 @@ extension Fleet {
   func take(_ view: CarrierView, isRollbackAccepted: Bool = false, report: inout SyncReport) async throws {
     let epoch = membership.keys.epoch
     let (membership, head) = try await opened(view.head)
-    var isRollbackAccepted = isRollbackAccepted
+    var isUnrelated = false
     do {
       try await checkSuccession(head, view.head, view.objects)
-      isRollbackAccepted = false
-    } catch  where isRollbackAccepted && Self.isRollback(error) {}
+    } catch  where isRollbackAccepted && Self.isRollback(error) {
+      isUnrelated = true
+    }
     // In another epoch, all objects have other names.
     guard view.isComplete || membership.keys.epoch == epoch else {
       guard let all = try await CarrierView.readAll(carrier, CarrierBound(head, membership.keys)) else {
@@ -80,7 +81,8 @@ extension Fleet {
     try onStep(.willApply)
     let outcome = try connection.writeFleets { transaction in
       try self.apply(
-        objects, prepared, head, view, membership, isRollbackAccepted: isRollbackAccepted, transaction)
+        objects, prepared, head, view, membership, isRollbackAccepted: isRollbackAccepted, isUnrelated: isUnrelated,
+        transaction)
     }
     note(view.head)
     self.membership = membership
@@ -153,7 +155,7 @@ extension Fleet {
   /// Applies a state to the store, and records that in the same transaction.
   private func apply(
     _ objects: [(name: [UInt8], bytes: [UInt8]?)], _ prepared: PreparedRecords?, _ head: Head, _ view: CarrierView,
-    _ membership: Membership, isRollbackAccepted: Bool, _ transaction: FleetTransaction
+    _ membership: Membership, isRollbackAccepted: Bool, isUnrelated: Bool, _ transaction: FleetTransaction
   ) throws -> Merge {
     // This may run twice, with another membership of the same fleet. The previous state is in `self`.
     var before = self.membership.stored
@@ -184,7 +186,8 @@ extension Fleet {
       transaction: transaction, fleet: membership.id, before: before, members: membership.members, me: membership.me,
       consent: consent, isJoining: isJoining,
       hasForgotten: head.horizon > self.membership.head?.number ?? UInt64(clamping: before.number),
-      wentBack: isRollbackAccepted ? nil : .forked(seen: self.membership.seen, found: head.number))
+      wentBack: isRollbackAccepted ? nil : .forked(seen: self.membership.seen, found: head.number),
+      isUnrelated: isUnrelated)
     var authors = AuthorCheck(membership.members, in: membership.authority.fleet)
     var records: [(record: Record, name: [UInt8], digest: [UInt8])] = []
     for (name, bytes, digest) in changes.present {

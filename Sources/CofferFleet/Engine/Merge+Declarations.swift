@@ -5,12 +5,11 @@ extension Merge {
   mutating func take(declaration record: Record, over row: StoredRecord?, as new: inout StoredRecord) throws {
     if let row, record.isSameChange(row), record.declaration == row.declaration?.content {
       (new.version, new.declaration) = (row.version, row.declaration)
-    } else if let row, wentBack == nil {
+    } else if let row, try isUnseen(record, row) {
       (new.version, new.declaration) = try reconcile(declaration: record, over: row)
       // Pushed again, it has to be above all that others have seen.
       if new.version == StoredRecord.notInStep { new.counter = max(new.counter, row.counter) }
     } else {
-      if let row, let wentBack, record.counter <= UInt64(clamping: row.counter), !hasForgotten { throw wentBack }
       (new.version, new.declaration) = try merge(declaration: record, over: row)
     }
   }

@@ -25,6 +25,8 @@ struct Merge {
   let hasForgotten: Bool
   /// The error for a record older than the one that was seen; nil if a rollback of the carrier was accepted.
   let wentBack: FleetError?
+  /// Whether the records are not known to follow what the store was in step with.
+  let isUnrelated: Bool
 
   private var knownClocks: TransactionClocks?
   private var changedKeys: FleetTransaction.LoggedKeys?
@@ -43,12 +45,13 @@ struct Merge {
 
   init(
     transaction: FleetTransaction, fleet: Int64, before: StoredFleet, members: Members, me: Members.Member,
-    consent: Consent, isJoining: Bool, hasForgotten: Bool, wentBack: FleetError?
+    consent: Consent, isJoining: Bool, hasForgotten: Bool, wentBack: FleetError?, isUnrelated: Bool
   ) throws {
     (self.transaction, self.fleet, self.members, self.me) = (transaction, fleet, members, me)
     (self.consent, self.isJoining) = (consent, isJoining)
     rules = try transaction.rules(of: fleet)
-    (self.before, self.hasForgotten, self.wentBack) = (before, hasForgotten, wentBack)
+    (self.before, self.hasForgotten) = (before, hasForgotten)
+    (self.wentBack, self.isUnrelated) = (wentBack, isUnrelated)
   }
 
   func rule(_ collection: String) -> FleetRule {
@@ -88,13 +91,11 @@ struct Merge {
     if let row, record.isSameChange(row) {
       let isKnown = isContent(of: record, row, local)
       new.version = isKnown ? row.version : try merge(record, local, over: row, isSecond: true)
-    } else if let row, wentBack == nil || isJoining && isOlder(record, than: row) {
+    } else if let row, try isUnseen(record, row) {
       new.version = try reconcile(record, local, over: row)
       // Pushed again, it has to be above all that others have seen.
       if new.version == StoredRecord.notInStep { new.counter = max(new.counter, row.counter) }
     } else {
-      // After a forgotten removal, a setting begins again.
-      if let row, let wentBack, isOlder(record, than: row) { throw wentBack }
       new.version = try merge(record, local, over: row)
     }
     try transaction.save(new, of: fleet)
@@ -106,9 +107,16 @@ struct Merge {
       : try transaction.record(record.key, in: record.collection, of: fleet)
   }
 
-  /// Whether a record is from before what the store has seen.
-  private func isOlder(_ record: Record, than row: StoredRecord) -> Bool {
-    record.counter <= UInt64(clamping: row.counter) && !hasForgotten
+  /// Whether a record and the one that the store was in step with were made without knowledge of each other.
+  ///
+  /// - Throws: `wentBack` if that should not be.
+  func isUnseen(_ record: Record, _ row: StoredRecord) throws -> Bool {
+    if isUnrelated { return true }
+    // After a forgotten removal, a setting begins again.
+    guard record.counter <= UInt64(clamping: row.counter), !hasForgotten else { return false }
+    // What is to be pushed has a counter of its own already.
+    if let wentBack, !isJoining, row.version != StoredRecord.notInStep { throw wentBack }
+    return true
   }
 
   /// Whether a record has what the store took for that change, as far as the store can tell.
