@@ -277,12 +277,12 @@ struct FleetTables {
     return try records + declarations(of: fleet)
   }
 
-  /// The names and digests of the records on the carrier whose names begin with a byte.
   /// Above all names of 20 bytes that begin with a byte.
   static func end(ofNamesBeginningWith first: UInt8) -> [UInt8] {
     first == .max ? [UInt8](repeating: .max, count: 21) : [first + 1]
   }
 
+  /// The names and digests of the records on the carrier whose names begin with a byte.
   func digests(ofNamesBeginningWith first: UInt8, of fleet: Int64) throws -> [(name: [UInt8], digest: [UInt8])] {
     var digests: [(name: [UInt8], digest: [UInt8])] = []
     let statement = try connection.statement(

@@ -19,7 +19,7 @@ extension Merge {
     declaration record: Record, over row: StoredRecord
   ) throws -> (version: Int64, declaration: StoredDeclaration) {
     let (key, collection) = (record.key, record.collection)
-    // What a program of this host has declared since is compared as ever.
+    // What a program of this host has declared since is compared as usual.
     guard let known = row.declaration, let ours = known.content, ours != record.declaration,
       try localDeclaration(key, collection) == nil
     else { return try merge(declaration: record, over: row) }
@@ -73,10 +73,11 @@ extension Merge {
     guard mine.content != theirs else { return state(theirs, own: own?.json, isInStep: true) }
     // A declaration beats a removal.
     guard let theirs else { return state(mine.content, own: earlier?.own, isInStep: false) }
-    let isOurs = mine.content.map { content in
-      record.author == me.id && rule(collection) == .laterWins
-        || isKept(content, over: theirs, isEarlier: oursWin(mine.modified, row, over: record), collection)
-    } ?? false
+    let isOurs =
+      mine.content.map { content in
+        record.author == me.id && rule(collection) == .laterWins
+          || isKept(content, over: theirs, isEarlier: oursWin(mine.modified, row, over: record), collection)
+      } ?? false
     if let content = mine.content, record.author != me.id, isConflict(content, theirs, key, collection) {
       let them = name(record.author)
       try addConflict(

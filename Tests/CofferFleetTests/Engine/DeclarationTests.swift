@@ -135,9 +135,11 @@ struct DeclarationTests {
     try await settle(hosts[1], hosts[0])
     #expect(try hosts[1].declared() == ["flags/n by shop"])
     #expect(try hosts[0].maximum() == 64)
-    // Shared again, they hold again.
+    // Shared again, they hold again once that is accepted.
     try await hosts[0].fleet.share(collections: ["flags", "web"])
     try await settle(hosts[1], hosts[0])
+    #expect(try hosts[1].declared() == ["flags/n by shop"])
+    try await hosts[1].fleet.accept(collections: ["web"])
     #expect(try hosts[1].maximum() == 64)
     // A host that leaves has only what its own programs declare.
     try await hosts[1].fleet.leave()
@@ -154,7 +156,7 @@ struct DeclarationTests {
     #expect(try hosts[1].maximum(in: "web") == nil)
     // With its parent, once.
     try await hosts[0].fleet.share(collections: ["web", "web@dev", "web@prod"])
-    try await settle(hosts[0], hosts[1])
+    try await hosts[1].fleet.accept(collections: ["web", "web@prod"])
     for collection in ["web", "web@dev", "web@prod", "web@other"] {
       #expect(try hosts[1].maximum(in: collection) == 64, "\(collection)")
     }
