@@ -24,7 +24,7 @@ public final class Database: Sendable {
   enum Backing: Sendable {
     case file(Store)
     case memory(HeapStore)
-    /// The database was closed, and let go of its store and the keys in it.
+    /// The database was closed, and has released its store and the keys in it.
     case closed
   }
 

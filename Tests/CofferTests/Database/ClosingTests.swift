@@ -74,8 +74,8 @@ import Testing
     #expect(try reopened(store, "second") == 2)
   }
 
-  @Test("lets go of the store and its keys: while something refers to the database, it can be removed and restored")
-  func letsGo() async throws {
+  @Test("releases the store and its keys: while something refers to the database, it can be removed and restored")
+  func releases() async throws {
     let store = try TemporaryStore()
     let database = try store.open()
     let backup = "\(store.folder)/backup.coffer"
