@@ -150,9 +150,9 @@ public enum CofferError: Error, Equatable, Sendable {
   // MARK: Versions
 
   /// A key does not have the version that a write requires; 0 means that the key is absent.
-  case versionMismatch(collection: String, key: String, expected: Int64, actual: Int64)
+  case versionMismatch(collection: String, key: String, expected: CommitNumber, actual: CommitNumber)
   /// The history of a key does not hold this version, or no longer does.
-  case versionNotFound(collection: String, key: String, version: Int64)
+  case versionNotFound(collection: String, key: String, version: CommitNumber)
 
   // MARK: Use
 
@@ -345,11 +345,11 @@ extension CofferError: CustomStringConvertible {
     }
   }
 
-  private static func text(_ version: Int64) -> String {
+  private static func text(_ version: CommitNumber) -> String {
     version == 0 ? "does not exist" : "has version \(version)"
   }
 
-  private static func text(ofExpected version: Int64) -> String {
+  private static func text(ofExpected version: CommitNumber) -> String {
     version == 0 ? "be absent" : "have version \(version)"
   }
 }

@@ -80,7 +80,7 @@ extension ReadWriteTransaction {
   /// - Throws: `CofferError.versionMismatch`, with nothing changed.
   public borrowing func setObject<Object: Encodable>(
     _ object: Object?, forKey key: String, inCollection collection: String = "", withMetadata nothing: Never?,
-    ifVersion version: Int64
+    ifVersion version: CommitNumber
   ) throws {
     try setObject(object, forKey: key, inCollection: collection, ifVersion: version)
   }

@@ -90,7 +90,7 @@ extension ReadWriteTransaction {
   /// - Throws: `CofferError.versionMismatch`, with nothing changed; the errors of a sanitizer.
   public borrowing func setSerializedObject(
     _ object: SerializedValue, forKey key: String, inCollection collection: String = "",
-    withMetadata metadata: SerializedValue? = nil, ifVersion version: Int64
+    withMetadata metadata: SerializedValue? = nil, ifVersion version: CommitNumber
   ) throws {
     let session = session
     try session.inTransaction {

@@ -44,11 +44,11 @@ import Testing
     let (commits, keys) = try connection.read { (try $0.rememberedCommits(), try $0.allKeys()) }
     #expect(Set(keys) == lasting.union(["last"]))
     let expired = commits.flatMap { commit in
-      commit.changedKeys().filter { commit.hasExpired(key: $0) }.map { "\(commit.snapshot):\($0)" }
+      commit.changedKeys().filter { commit.hasExpired(key: $0) }.map { "\(commit.number):\($0)" }
     }
     #expect(!expired.isEmpty)
     for worker in workers {
-      #expect(try worker.answer("told \(commits.last?.snapshot ?? 0)") == expired.joined(separator: " "))
+      #expect(try worker.answer("told \(commits.last?.number ?? 0)") == expired.joined(separator: " "))
     }
     #expect(try database.verify().problems.isEmpty)
   }

@@ -154,20 +154,20 @@ private struct ModelRun {
     let mirror = Mirror()
     database.add(transactionObserver: mirror)
     var model = Model()
-    var pinned: (model: Model, snapshot: UInt64)?
+    var pinned: (model: Model, number: CommitNumber)?
     do {
-      for (number, step) in steps.enumerated() {
-        let snapshot = try connections[0].read { try $0.snapshot() }
+      for (index, step) in steps.enumerated() {
+        let number = try connections[0].read { try $0.commitNumber() }
         var next = model
         let endCount = mirror.endCount
         switch step {
         case .transaction(let connection, let transaction):
           try transaction.run(on: connections[connection], model) { transaction, expected in
-            try check(transaction, expected, "step \(number), inside")
+            try check(transaction, expected, "step \(index), inside")
           }
           next = transaction.result(model)
           guard mirror.endCount == endCount + 1 else {
-            throw Mismatch(what: "step \(number): the end was told \(mirror.endCount - endCount) times")
+            throw Mismatch(what: "step \(index): the end was told \(mirror.endCount - endCount) times")
           }
         case .otherProcess(let transaction):
           try otherProcess?(transaction)
@@ -180,18 +180,18 @@ private struct ModelRun {
           recorder?.failWrites { _, _ in nil }
         case .pin:
           let notifications = try pinning.beginLongLivedReadTransaction()
-          try check(notifications, since: pinned, model, snapshot)
-          pinned = (model, snapshot)
+          try check(notifications, since: pinned, model, number)
+          pinned = (model, number)
         case .unpin:
           let notifications = try pinning.endLongLivedReadTransaction()
-          try check(notifications, since: pinned, model, snapshot)
+          try check(notifications, since: pinned, model, number)
           pinned = nil
         }
-        for connection in connections { try check(connection, next, "step \(number)") }
-        try check(pinning, pinned?.model ?? next, "step \(number), pinned")
-        try expect(mirror.model, next, "step \(number), what the observer was told")
-        let steps = try connections[1].read { try $0.snapshot() } - snapshot
-        guard next == model ? steps <= 1 : steps == 1 else { throw Mismatch(what: "step \(number): \(steps) commits") }
+        for connection in connections { try check(connection, next, "step \(index)") }
+        try check(pinning, pinned?.model ?? next, "step \(index), pinned")
+        try expect(mirror.model, next, "step \(index), what the observer was told")
+        let steps = try connections[1].read { try $0.commitNumber() } - number
+        guard next == model ? steps <= 1 : steps == 1 else { throw Mismatch(what: "step \(index): \(steps) commits") }
         model = next
       }
       try database.close()
@@ -227,17 +227,17 @@ private struct ModelRun {
     }
   }
 
-  /// Whether notifications speak of everything that changed since a snapshot.
+  /// Whether notifications speak of everything that changed since a commit.
   private func check(
-    _ notifications: [Commit], since pinned: (model: Model, snapshot: UInt64)?, _ model: Model,
-    _ snapshot: UInt64
+    _ notifications: [Commit], since pinned: (model: Model, number: CommitNumber)?, _ model: Model,
+    _ number: CommitNumber
   ) throws {
     guard let pinned else {
       guard notifications.isEmpty else { throw Mismatch(what: "notifications without a pinned snapshot") }
       return
     }
-    guard notifications.count == Int(snapshot - pinned.snapshot) else {
-      throw Mismatch(what: "\(notifications.count) notifications for \(snapshot - pinned.snapshot) commits")
+    guard notifications.count == Int(number - pinned.number) else {
+      throw Mismatch(what: "\(notifications.count) notifications for \(number - pinned.number) commits")
     }
     for collection in ModelOperation.collections {
       for key in ModelOperation.keys where pinned.model[collection, key] != model[collection, key] {

@@ -93,7 +93,7 @@ import Testing
     }
     let keys = try connection.read { try $0.allKeys(inCollection: "numbers") }
     #expect(Set(keys) == Set(["a", "b"].flatMap { prefix in (0..<1000).map { "\(prefix)\($0)" } }))
-    #expect(try connection.read { try $0.snapshot() } == 2001)
+    #expect(try connection.read { try $0.commitNumber() } == 2001)
   }
 
   @Test("that commit once and end say in the log what is on the disk: damage to that is reported, and the log kept")

@@ -131,7 +131,7 @@ import Testing
     let database = try Database.open(at: tool.store, key: .keyFile(tool.keyFile))
     try database.makeConnection().perform { session in
       try session.connection.beginWrite(.full)
-      try session.changeLog.begin(after: session.changeLog.lastSequence())
+      try session.changeLog.begin(after: session.changeLog.lastNumber())
       try session.connection.commit()
     }
     try database.close()

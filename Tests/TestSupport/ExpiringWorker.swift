@@ -20,8 +20,8 @@ package final class ExpiringWorker {
     connection = try database.makeConnection()
     database.core.clock.stop(at: 0)
     registration = try database.onCommit { [told] commit in
-      let expired = commit.changedKeys().filter { commit.hasExpired(key: $0) }.map { "\(commit.snapshot):\($0)" }
-      told.add(expired, of: commit.snapshot)
+      let expired = commit.changedKeys().filter { commit.hasExpired(key: $0) }.map { "\(commit.number):\($0)" }
+      told.add(expired, of: commit.number)
     }
   }
 
@@ -36,7 +36,7 @@ package final class ExpiringWorker {
         try proxy.readWriteConnection.readWrite {
           try $0.setObject(Int(words[2])!, forKey: words[1], expires: expiry(words[2]))
         }
-      case "told": return try toldKeys(through: UInt64(words[1])!)
+      case "told": return try toldKeys(through: CommitNumber(words[1])!)
       default: return "what is \(line)?"
       }
       return "ok"
@@ -61,7 +61,7 @@ package final class ExpiringWorker {
     return expired.isEmpty ? "ok" : "at \(time) there are \(expired)"
   }
 
-  private func toldKeys(through last: UInt64) throws -> String {
+  private func toldKeys(through last: CommitNumber) throws -> String {
     try proxy.flushAndWait()
     return told.keys(through: last).joined(separator: " ")
   }
@@ -70,9 +70,9 @@ package final class ExpiringWorker {
   private final class Told: @unchecked Sendable {
     private let condition = NSCondition()
     private var keys: [String] = []
-    private var last: UInt64 = 0
+    private var last: CommitNumber = 0
 
-    func add(_ expired: [String], of commit: UInt64) {
+    func add(_ expired: [String], of commit: CommitNumber) {
       condition.withLock {
         keys += expired
         last = commit
@@ -81,7 +81,7 @@ package final class ExpiringWorker {
     }
 
     /// Waits for a commit, a minute at most.
-    func keys(through commit: UInt64) -> [String] {
+    func keys(through commit: CommitNumber) -> [String] {
       let deadline = Date(timeIntervalSinceNow: 60)
       return condition.withLock {
         while last < commit, condition.wait(until: deadline) {}

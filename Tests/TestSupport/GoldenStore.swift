@@ -92,7 +92,7 @@ package enum GoldenStore: String, CaseIterable, Sendable {
       let id = try transaction.save(
         StoredFleet(
           fleet: Array(0..<16), carrier: "file:///nowhere", member: Array(16..<32), identity: StoreVector.key,
-          firstAuthority: [1], number: 7, sequence: 3, synced: 1, head: [2], authority: [3], members: [4],
+          firstAuthority: [1], number: 7, pushed: 3, synced: 1, head: [2], authority: [3], members: [4],
           sum: [UInt8](repeating: 0, count: 2048)))
       try transaction.save(
         StoredRecord(

@@ -196,7 +196,7 @@ extension StoreVector {
     package let recoveryKey: String
     package let vaultKey: String
     package let storeID: String
-    package let lastCommit: UInt64
+    package let lastCommit: CommitNumber
     package let collections: [Collection]
     package let items: [Item]
     package let history: [Item]
@@ -234,7 +234,7 @@ extension StoreVector {
       return Contents(
         key: HexText.text(key.withUnsafeBytes(Array.init)), passphrase: passphrase, recoveryKey: recoveryKey,
         vaultKey: HexText.text(vaultKey.withUnsafeBytes(Array.init)), storeID: try database.status().storeID,
-        lastCommit: try transaction.snapshot(),
+        lastCommit: try transaction.commitNumber(),
         collections: try collections.map { name in
           let limits = try transaction.historyLimits(forCollection: name)
           return Contents.Collection(

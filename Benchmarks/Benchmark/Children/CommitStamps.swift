@@ -16,7 +16,7 @@ struct CommitStamps: ParsableCommand {
       let begun = Measure.nanoseconds()
       try connection.readWrite { try $0.setObject(number, forKey: "k") }
       let returned = Measure.nanoseconds()
-      let snapshot = try connection.read { try $0.snapshot() }
+      let snapshot = try connection.read { try $0.commitNumber() }
       ChildProcess.say("\(snapshot) \(begun) \(returned)")
       usleep(2000)
     }

@@ -34,14 +34,14 @@ enum Latency {
   private static func measure(_ coffer: CofferPeer) throws -> [(fromBeginning: Double, fromReturn: Double)] {
     let arrivals = Arrivals()
     let registration = try coffer.proxy.readOnlyConnection.database.onCommit {
-      arrivals.add($0.snapshot, Measure.nanoseconds())
+      arrivals.add($0.number, Measure.nanoseconds())
     }
     defer { registration.cancel() }
     let child = try ChildProcess.start(["commit-stamps", coffer.path, "\(commitCount)"])
     let stamps = try child.finish().split(separator: "\n").map { $0.split(separator: " ").compactMap { UInt64($0) } }
     try require(arrivals.wait(for: commitCount), "not every commit was heard of")
     return try stamps.map { stamp in
-      guard stamp.count == 3, let arrival = arrivals.time(stamp[0]) else {
+      guard stamp.count == 3, let arrival = arrivals.time(CommitNumber(stamp[0])) else {
         throw Failure(reason: "a commit was not heard of")
       }
       return ((Double(arrival) - Double(stamp[1])) / 1000, (Double(arrival) - Double(stamp[2])) / 1000)
@@ -52,11 +52,11 @@ enum Latency {
   private final class Arrivals: @unchecked Sendable {
     // Unchecked: the condition guards the times.
     private let condition = NSCondition()
-    private var times: [UInt64: UInt64] = [:]
+    private var times: [CommitNumber: UInt64] = [:]
 
-    func add(_ snapshot: UInt64, _ time: UInt64) {
+    func add(_ commit: CommitNumber, _ time: UInt64) {
       condition.withLock {
-        times[snapshot] = time
+        times[commit] = time
         condition.signal()
       }
     }
@@ -69,6 +69,6 @@ enum Latency {
       }
     }
 
-    func time(_ snapshot: UInt64) -> UInt64? { condition.withLock { times[snapshot] } }
+    func time(_ commit: CommitNumber) -> UInt64? { condition.withLock { times[commit] } }
   }
 }

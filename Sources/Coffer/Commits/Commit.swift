@@ -15,8 +15,8 @@ public struct Commit: Sendable {
   ///
   /// ``Reading/changes(since:)`` continues there.
   public let position: CommitPosition
-  /// The snapshot that the commit created; of merged commits, the last one's.
-  public var snapshot: UInt64 { position.snapshot }
+  /// The number of the commit; of merged commits, the last one's.
+  public var number: CommitNumber { position.number }
   /// Where the commit came from.
   public let origin: ChangeOrigin
   /// When the commit was made, by the clock of its writer, to the millisecond; nil if it is no longer known.
@@ -36,8 +36,18 @@ public struct Commit: Sendable {
   /// How often the store was replaced or rolled back while this database was listened to; numbers are only comparable
   /// within one generation.
   package var generation = 0
+  /// How the feed has read it; nil if it did not.
+  var reading: Reading?
   /// Whether it removed a collection whose name is unknown here.
   private let removesUnnamed: Bool
+
+  /// With what a commit was read, for those who follow the store commit by commit.
+  struct Reading {
+    /// Which of the successive stores at this path it is of.
+    let storeGeneration: Int
+    /// The commit counter's value before the log was read, up to this commit; nil if others followed.
+    let count: UInt64?
+  }
 
   init(
     position: CommitPosition, origin: ChangeOrigin, time: Date? = nil, author: Author? = nil,
@@ -70,6 +80,7 @@ public struct Commit: Sendable {
       isEverything: true,
       collections: collections, identity: identity)
     commit.generation = generation
+    commit.reading = reading
     return commit
   }
 

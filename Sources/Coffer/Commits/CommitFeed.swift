@@ -11,14 +11,14 @@ final class CommitFeed: Sendable {
   typealias Handler = @Sendable (Commit) -> Void
   /// Receives why commits cannot be followed at present, once; nil when they are again.
   typealias TroubleHandler = @Sendable (CofferError?) -> Void
-  /// Makes a connection for reading the change log.
-  typealias Connect = @Sendable () throws -> SQLiteConnection
+  /// Makes a connection for reading the change log; of which of the successive stores at this path, at least.
+  typealias Connect = @Sendable () throws -> (SQLiteConnection, storeGeneration: Int)
   /// Switches to the store that replaced another.
   typealias Follow = @Sendable (_ replaced: Store) throws -> Void
 
   private struct Listener {
     /// The last commit that it may already know.
-    var start: Int64
+    var start: CommitNumber
     let handler: Handler
     /// nil for one that leaves it to the report for the whole database.
     let onTrouble: TroubleHandler?
@@ -40,12 +40,16 @@ final class CommitFeed: Sendable {
   /// Unchecked: only `queue` touches it.
   private final class Reader: @unchecked Sendable {
     var connection: SQLiteConnection?
+    /// Of the store that it is to.
+    var storeGeneration = 0
+    /// Kept while the connection is; nil before its first read.
+    var counter: CommitCounter?
     var watcher: FileWatcher?
     /// Of the folders and links that lead to the store's folder.
     var wayWatcher: FileWatcher?
     /// Whether it was said that changes are polled for.
     var saysPolling = false
-    var lastSequence: Int64 = 0
+    var lastNumber: CommitNumber = 0
     /// How often the store was replaced, or rolled back, so that numbers began again.
     var generation = 0
     /// Whether the connection was closed because of a replacement that could not be followed yet.
@@ -122,7 +126,7 @@ final class CommitFeed: Sendable {
         drain()
         reader.lastListener += 1
         reader.listeners[reader.lastListener] = Listener(
-          start: reader.lastSequence, handler: handler, onTrouble: onTrouble, onClose: onClose)
+          start: reader.lastNumber, handler: handler, onTrouble: onTrouble, onClose: onClose)
         sayPolling()
         if let trouble = reader.trouble { onTrouble?(trouble) }
         return reader.lastListener
@@ -164,11 +168,16 @@ final class CommitFeed: Sendable {
     queue.setSpecific(key: Self.queueKey, value: ObjectIdentifier(self))
     // The watcher first, so that no commit is missed in between.
     try watch()
-    let connection = try connect()
-    reader.connection = connection
-    reader.lastSequence = try ChangeLog(connection: connection).lastSequence()
+    let connection = try open()
+    reader.lastNumber = try ChangeLog(connection: connection).lastNumber()
     try commits.learnNames(connection)
     try expiries.look(connection)
+  }
+
+  private func open() throws -> SQLiteConnection {
+    let (connection, storeGeneration) = try connect()
+    (reader.connection, reader.storeGeneration, reader.counter) = (connection, storeGeneration, nil)
+    return connection
   }
 
   /// Watches what leads to the store's folder, and then that folder, so that an exchange in between is noticed, too.
@@ -191,7 +200,7 @@ final class CommitFeed: Sendable {
 
   private func stop() {
     try? reader.connection?.close()
-    reader.connection = nil
+    (reader.connection, reader.counter) = (nil, nil)
     reader.watcher = nil
     reader.wayWatcher = nil
     reader.isBetweenStores = false
@@ -207,17 +216,24 @@ final class CommitFeed: Sendable {
     do {
       try followReplacement()
       guard let connection = reader.connection else { return }
-      for var commit in try newCommits(connection) {
-        let sequence = Int64(commit.snapshot)
+      // Loaded before the snapshot is taken: the last commit in it is at least as new.
+      let count = reader.counter?.value
+      let commits = try newCommits(connection)
+      for (index, var commit) in commits.enumerated() {
+        let number = commit.number
         // The store was replaced, or rolled back to an earlier state, which no listener knows.
-        if sequence < reader.lastSequence {
+        if number < reader.lastNumber {
           reader.generation += 1
           for id in reader.listeners.keys { reader.listeners[id]?.start = -1 }
         }
-        reader.lastSequence = sequence
+        reader.lastNumber = number
         commit.generation = reader.generation
-        for listener in reader.listeners.values where sequence > listener.start { listener.handler(commit) }
+        commit.reading = Commit.Reading(
+          storeGeneration: reader.storeGeneration, count: index == commits.count - 1 ? count : nil)
+        for listener in reader.listeners.values where number > listener.start { listener.handler(commit) }
       }
+      // After the handlers, which wait for nothing else.
+      try expiries.look(connection)
       endTrouble()
     } catch {
       // The next commit tries again, or the next attempt; nothing is skipped.
@@ -232,16 +248,15 @@ final class CommitFeed: Sendable {
       guard let connection = reader.connection, connection.isReplaced(isCertain: true), let store = connection.store
       else { return }
       // Before the new one is opened, which may have an index of the same name.
-      reader.connection = nil
+      (reader.connection, reader.counter) = (nil, nil)
       reader.isBetweenStores = true
       // Greater than any commit's number, so that the next drain detects the replacement.
-      reader.lastSequence = .max
+      reader.lastNumber = .max
       try? connection.close()
       try follow(store)
     }
     // It follows by itself, if that has failed before.
-    let connection = try connect()
-    reader.connection = connection
+    _ = try open()
     reader.isBetweenStores = false
     try watch()
     sayPolling()
@@ -250,10 +265,10 @@ final class CommitFeed: Sendable {
   private func newCommits(_ connection: SQLiteConnection) throws -> [Commit] {
     try connection.beginRead()
     defer { try? connection.rollback() }
-    try expiries.look(connection)
-    if let new = try commits.commits(after: reader.lastSequence, connection) { return new }
+    if reader.counter == nil { reader.counter = connection.commitCounter }
+    if let new = try commits.commits(after: reader.lastNumber, connection) { return new }
     let last = try ChangeLog(connection: connection).lastPosition()
-    if last.snapshot < reader.lastSequence { commits.forgetEverything() }
+    if last.number < reader.lastNumber { commits.forgetEverything() }
     return [.unknown(through: last)]
   }
 }

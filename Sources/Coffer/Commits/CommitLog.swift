@@ -29,14 +29,14 @@ final class CommitLog: Sendable {
   private struct State {
     /// The names of the collections by ID, including removed ones, as far as they were seen.
     var names: [Int64: String] = [:]
-    var ownCommits: [Int64: OwnCommit] = [:]
-    var decoded: [Int64: Commit] = [:]
+    var ownCommits: [CommitNumber: OwnCommit] = [:]
+    var decoded: [CommitNumber: Commit] = [:]
   }
 
   /// How many of our own commits are kept for readers that have not asked for them yet.
-  private static let ownCommitCount: Int64 = 1024
+  private static let ownCommitCount: CommitNumber = 1024
   /// How many decoded commits are kept; those with more keys are not.
-  private static let decodedCount: Int64 = 64
+  private static let decodedCount: CommitNumber = 64
   private static let decodedKeyCount = 1000
 
   /// - Parameter writer: Identifies the commits of this database.
@@ -47,12 +47,12 @@ final class CommitLog: Sendable {
   // MARK: For the writer
 
   /// Called with the write lock held, before the commit, so that no reader finds the commit's row without it.
-  func willCommit(_ sequence: Int64, _ commit: OwnCommit) {
-    state.withLock { Self.add(commit, sequence, to: &$0.ownCommits, keeping: Self.ownCommitCount) }
+  func willCommit(_ number: CommitNumber, _ commit: OwnCommit) {
+    state.withLock { Self.add(commit, number, to: &$0.ownCommits, keeping: Self.ownCommitCount) }
   }
 
-  func didNotCommit(_ sequence: Int64) {
-    state.withLock { _ = $0.ownCommits.removeValue(forKey: sequence) }
+  func didNotCommit(_ number: CommitNumber) {
+    state.withLock { _ = $0.ownCommits.removeValue(forKey: number) }
   }
 
   /// Drops the details that only listeners need.
@@ -64,11 +64,11 @@ final class CommitLog: Sendable {
   }
 
   private static func add<Element>(
-    _ element: Element, _ sequence: Int64, to elements: inout [Int64: Element], keeping count: Int64
+    _ element: Element, _ number: CommitNumber, to elements: inout [CommitNumber: Element], keeping count: CommitNumber
   ) {
-    elements[sequence] = element
+    elements[number] = element
     guard elements.count > 2 * count else { return }
-    elements = elements.filter { $0.key > sequence - count }
+    elements = elements.filter { $0.key > number - count }
   }
 
   // MARK: For readers
@@ -90,9 +90,9 @@ final class CommitLog: Sendable {
   /// - Parameter isUnnamedRemovalOfAll: Whether a removed collection without a name may be any; otherwise no reader can have
   ///   seen it.
   func commits(
-    after sequence: Int64, _ connection: SQLiteConnection, isUnnamedRemovalOfAll: Bool = false
+    after number: CommitNumber, _ connection: SQLiteConnection, isUnnamedRemovalOfAll: Bool = false
   ) throws -> [Commit]? {
-    let rows = try ChangeLog(connection: connection).rows(after: sequence, row)
+    let rows = try ChangeLog(connection: connection).rows(after: number, row)
     return try rows.map { rows in
       let commits = try self.commits(rows, connection)
       return isUnnamedRemovalOfAll ? commits.map(\.withUnnamedRemovalOfAll) : commits
@@ -100,8 +100,8 @@ final class CommitLog: Sendable {
   }
 
   /// The commits after a number that are still in the log, oldest first.
-  func existingCommits(after sequence: Int64, _ connection: SQLiteConnection) throws -> [Commit] {
-    try commits(ChangeLog(connection: connection).existingRows(after: sequence, row).rows, connection)
+  func existingCommits(after number: CommitNumber, _ connection: SQLiteConnection) throws -> [Commit] {
+    try commits(ChangeLog(connection: connection).existingRows(after: number, row).rows, connection)
   }
 
   private enum Row {
@@ -110,7 +110,7 @@ final class CommitLog: Sendable {
   }
 
   private func row(_ row: ChangeLog.Row, _ changes: () throws -> ChangeSet) throws -> Row {
-    let known = state.withLock { $0.decoded[row.identity.sequence] }
+    let known = state.withLock { $0.decoded[row.identity.number] }
     if let known, known.identity == row.identity { return .decoded(known) }
     return .new(row, try changes())
   }
@@ -136,7 +136,7 @@ final class CommitLog: Sendable {
     let (identity, isOwn) = (new.identity, new.writer == writer)
     let actions = new.action.map(CommitAction.all) ?? []
     let erasedNames = actions.filter { $0.isErasure && !$0.isTruncated }.compactMap(\.collection)
-    let own = isOwn ? state.ownCommits[identity.sequence] : nil
+    let own = isOwn ? state.ownCommits[identity.number] : nil
     let all = own?.changes ?? changes
     var removesUnnamed = false
     var keyCount = 0
@@ -153,13 +153,13 @@ final class CommitLog: Sendable {
       collections[name] = collections[name]?.followed(by: change) ?? change
     }
     let commit = Commit(
-      position: CommitPosition(identity.sequence, new.link),
+      position: CommitPosition(identity.number, new.link),
       origin: own?.connection.map { .connection($0) } ?? (isOwn ? .thisDatabase : .elsewhere),
       time: Date(milliseconds: new.time), author: new.author.flatMap(Author.init(text:)), actions: actions,
       attachments: own?.attachment.map { [$0] } ?? [], isEverything: all.isAllCleared,
       collections: collections, identity: identity, removesUnnamed: removesUnnamed)
     if keyCount <= Self.decodedKeyCount {
-      Self.add(commit, identity.sequence, to: &state.decoded, keeping: Self.decodedCount)
+      Self.add(commit, identity.number, to: &state.decoded, keeping: Self.decodedCount)
     }
     return commit
   }

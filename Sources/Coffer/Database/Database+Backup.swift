@@ -61,7 +61,7 @@ extension Database {
     try session.read(cancellation: cancellation) {
       try CofferError.translating {
         // The first read takes the snapshot.
-        _ = try session.snapshot()
+        _ = try session.commitNumber()
         try createUnopened(
           at: place.path, key: key, group: place.group, vfs: place.vfs, freshness: place.freshness
         ) { copy, store in

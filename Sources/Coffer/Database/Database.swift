@@ -121,7 +121,9 @@ public final class Database: Sendable {
       options: options, path: isInMemory ? nil : givenPath, vault: vault, witness: witness, faults: faults,
       connect: {
         guard let database = this.database else { throw CofferError.closed }
-        return try database.connect()
+        // Loaded before connecting, as for a session.
+        let generation = database.core.generation.load(ordering: .acquiring)
+        return (try database.connect(), generation)
       },
       onReplacement: { try this.database?.follow(replaced: $0) },
       onTrouble: { this.database?.report(trouble: $0) },
@@ -421,7 +423,7 @@ public final class Database: Sendable {
   }
 
   /// Reports that the store is older than before: an earlier state was put back.
-  func reportRollback(from known: Int64, to last: Int64) {
+  func reportRollback(from known: CommitNumber, to last: CommitNumber) {
     options.logger.warning(
       """
       \(path): the store was rolled back, from commit \(known) to \(last): it was replaced by an earlier copy. \

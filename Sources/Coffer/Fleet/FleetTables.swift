@@ -17,7 +17,7 @@ package struct StoredFleet: Sendable {
   /// The commit that the store is in sync with; the highest that it has seen.
   package var number: Int64
   /// The commit of the store up to which its changes were searched.
-  package var sequence: Int64
+  package var pushed: CommitNumber
   /// When it was last in sync, in milliseconds since 1970.
   package var synced: Int64
   /// Where the carrier's changes continue; nil if everything must be read.
@@ -31,11 +31,11 @@ package struct StoredFleet: Sendable {
 
   package init(
     fleet: [UInt8], carrier: String, member: [UInt8], identity: SecretBytes, firstAuthority: [UInt8], number: Int64 = 0,
-    sequence: Int64 = 0, synced: Int64 = 0, revision: String? = nil, head: [UInt8] = [], authority: [UInt8],
+    pushed: CommitNumber = 0, synced: Int64 = 0, revision: String? = nil, head: [UInt8] = [], authority: [UInt8],
     members: [UInt8], sum: [UInt8]
   ) {
     (self.fleet, self.carrier, self.member, self.identity) = (fleet, carrier, member, identity)
-    (self.firstAuthority, self.number, self.sequence, self.synced) = (firstAuthority, number, sequence, synced)
+    (self.firstAuthority, self.number, self.pushed, self.synced) = (firstAuthority, number, pushed, synced)
     (self.revision, self.head, self.authority, self.members) = (revision, head, authority, members)
     self.sum = sum
   }
@@ -59,8 +59,8 @@ extension StoredFleet {
     where object.first ?? 0 == 0 {
       throw FleetTables.damaged("the \(name) of a fleet has no version")
     }
-    guard number >= 0, sequence >= -1, number <= ChangeLog.maximumNumber, sequence <= ChangeLog.maximumNumber else {
-      throw FleetTables.damaged("the position of a fleet is impossible (\(number), \(sequence))")
+    guard number >= 0, pushed >= -1, number <= ChangeLog.maximumNumber, pushed <= ChangeLog.maximumNumber else {
+      throw FleetTables.damaged("the position of a fleet is impossible (\(number), \(pushed))")
     }
   }
 }
@@ -76,7 +76,7 @@ package struct StoredRecord: Sendable, Equatable {
   package var isRemoved: Bool
   package var expires: Int64?
   /// The item's version when it was last in sync: 0 for no item, `notInStep` if it never was; `inStep` for a declaration.
-  package var version: Int64
+  package var version: CommitNumber
   /// SHA-256 of the object.
   package var digest: [UInt8]
   /// Of the record of a declaration; nil for one of a value.
@@ -87,7 +87,7 @@ package struct StoredRecord: Sendable, Equatable {
 
   package init(
     collection: String, key: String, name: [UInt8], counter: Int64, clock: Int64, author: [UInt8], isRemoved: Bool,
-    expires: Int64?, version: Int64, digest: [UInt8], declaration: StoredDeclaration? = nil
+    expires: Int64?, version: CommitNumber, digest: [UInt8], declaration: StoredDeclaration? = nil
   ) {
     self.declaration = declaration
     (self.collection, self.key, self.name, self.counter) = (collection, key, name, counter)
@@ -111,7 +111,7 @@ package struct StoredConflict: Sendable, Equatable {
   package let collection: String
   package let key: String
   /// The version of the losing value in the key's history; 0 for a declaration, which has none.
-  package let version: Int64
+  package let version: CommitNumber
   package let time: Int64
   package let winner: String
   package let loser: String
@@ -178,7 +178,7 @@ struct FleetTables {
       var fleet = StoredFleet(
         fleet: row.bytes(1), carrier: row.text(2), member: row.bytes(3),
         identity: row.withBytes(4) { SecretBytes(copying: $0) }, firstAuthority: row.bytes(5), number: row.integer(6),
-        sequence: row.integer(7), synced: row.integer(8), revision: row.optionalText(9), head: row.bytes(10),
+        pushed: row.integer(7), synced: row.integer(8), revision: row.optionalText(9), head: row.bytes(10),
         authority: row.bytes(11), members: row.bytes(12), sum: row.bytes(13))
       fleet.id = row.integer(0)
       try fleet.check()
@@ -204,7 +204,7 @@ struct FleetTables {
     fleet.identity.withUnsafeBytes { statement.bind(copying: $0, at: 5) }
     statement.bind(fleet.firstAuthority, at: 6)
     statement.bind(fleet.number, at: 7)
-    statement.bind(fleet.sequence, at: 8)
+    statement.bind(fleet.pushed, at: 8)
     statement.bind(fleet.synced, at: 9)
     if let revision = fleet.revision { statement.bind(revision, at: 10) }
     statement.bind(fleet.head, at: 11)
@@ -421,7 +421,8 @@ struct FleetTables {
 
   /// - Returns: Its number.
   func addConflict(
-    _ key: String, in collection: String, version: Int64, time: Int64, winner: String, loser: String, of fleet: Int64
+    _ key: String, in collection: String, version: CommitNumber, time: Int64, winner: String, loser: String,
+    of fleet: Int64
   ) throws -> Int64 {
     let statement = try connection.statement(
       """

@@ -24,7 +24,7 @@ extension FleetTransaction {
   package func localDeclarations(of fleet: StoredFleet, in collections: [String]) throws -> [LocalDeclaration] {
     guard let id = fleet.id else { return [] }
     return try reading {
-      guard try mayHaveDeclared(since: fleet.sequence) || tables.areDeclarationsNotInStep(of: id) else { return [] }
+      guard try mayHaveDeclared(since: fleet.pushed) || tables.areDeclarationsNotInStep(of: id) else { return [] }
       let times = try declarationTimes()
       let records = Dictionary(grouping: try tables.declarations(of: id)) { ByteString($0.collection) }
       return try collections.flatMap { collection in
@@ -68,9 +68,9 @@ extension FleetTransaction {
   }
 
   /// Whether anything may have been declared since a commit of the store.
-  private func mayHaveDeclared(since sequence: Int64) throws -> Bool {
+  private func mayHaveDeclared(since number: CommitNumber) throws -> Bool {
     var isDeclared = false
-    let rows: [Void]? = try session.changeLog.rows(after: sequence) { row, _ in
+    let rows: [Void]? = try session.changeLog.rows(after: number) { row, _ in
       guard let action = row.action else { return }
       let actions = CommitAction.all(in: action)
       // More than the log lists may be among those.

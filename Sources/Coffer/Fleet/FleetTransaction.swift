@@ -44,7 +44,7 @@ package struct FleetTransaction {
 
   package func remove(_ fleet: Int64) throws { try changing { try tables.remove(fleet) } }
 
-  package func lastSequence() throws -> Int64 { try reading { try session.changeLog.lastSequence() } }
+  package func lastNumber() throws -> CommitNumber { try reading { try session.changeLog.lastNumber() } }
 
   /// Whether the values of a collection are sealed, or would be if it existed.
   package func isSealed(_ collection: String) throws -> Bool {
@@ -99,7 +99,7 @@ package struct FleetTransaction {
 
   /// An item's value, version and time of setting; nil for no item.
   package func item(_ key: String, in collection: String) throws -> (
-    value: FleetValue, version: Int64, modified: Int64
+    value: FleetValue, version: CommitNumber, modified: Int64
   )? {
     guard let row = try session.row(key, in: collection) else { return nil }
     return (FleetValue(row.item), row.version, row.modified)
@@ -180,7 +180,7 @@ package struct FleetTransaction {
   package func localChanges(of fleet: StoredFleet, in collections: [String]) throws -> [[LocalChange]] {
     guard let id = fleet.id else { return [] }
     return try reading {
-      guard let log = try loggedChanges(after: fleet.sequence, in: collections) else {
+      guard let log = try loggedChanges(after: fleet.pushed, in: collections) else {
         let keys = try collections.flatMap { name in
           try tables.keysNotInStep(session.storedCollection(name), named: name, of: id, at: time).map { (name, $0) }
         }
@@ -212,13 +212,13 @@ package struct FleetTransaction {
 
   /// The keys changed here since the last sync; empty if the change log does not go back far enough.
   package func keysChanged(since fleet: StoredFleet, in collections: [String]) throws -> LoggedKeys {
-    let parts = try reading { try loggedChanges(after: fleet.sequence, in: collections) } ?? []
+    let parts = try reading { try loggedChanges(after: fleet.pushed, in: collections) } ?? []
     return LoggedKeys(places: Set(parts.joined().map(\.0)))
   }
 
   /// The changes according to the change log; nil if it does not go back far enough.
   private func loggedChanges(
-    after sequence: Int64, in collections: [String]
+    after number: CommitNumber, in collections: [String]
   ) throws -> [[(Place, ChangeLog.Row)]]? {
     var names: [Int64: String] = [:]
     for name in collections { try session.storedCollection(name).map { names[$0.id] = name } }
@@ -226,7 +226,7 @@ package struct FleetTransaction {
     guard names.count == collections.count else { return nil }
     var commits: [(row: ChangeLog.Row, places: [Place])] = []
     var isComplete = true
-    let rows: [Void]? = try session.changeLog.rows(after: sequence) { row, changes in
+    let rows: [Void]? = try session.changeLog.rows(after: number) { row, changes in
       let changes = try changes()
       if changes.isAllCleared { isComplete = false }
       var places: [Place] = []
@@ -282,7 +282,7 @@ package struct FleetTransaction {
   package func conflicts(of fleet: Int64) throws -> [StoredConflict] { try reading { try tables.conflicts(of: fleet) } }
 
   package func addConflict(
-    _ key: String, in collection: String, version: Int64, winner: String, loser: String, of fleet: Int64,
+    _ key: String, in collection: String, version: CommitNumber, winner: String, loser: String, of fleet: Int64,
     losing declaration: SharedDeclaration? = nil
   ) throws {
     try changing {

@@ -37,7 +37,7 @@ package struct LocalChange: Sendable {
   /// Nil if it was removed.
   package let value: FleetValue?
   /// 0 if it was removed.
-  package let version: Int64
+  package let version: CommitNumber
   /// When it was set; approximate for a removal.
   package let modified: Int64
   /// Who set it; see `Author`.

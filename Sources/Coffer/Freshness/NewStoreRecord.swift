@@ -11,7 +11,7 @@ struct NewStoreRecord {
   /// Seals the state of the new store as a record.
   mutating func remember(_ store: Store, _ connection: SQLiteConnection) throws {
     let end = try ChangeLog(connection: connection).end()
-    record = try store.seal(Witness(envelope: store.envelopeSequence, commit: end.sequence, link: end.link))
+    record = try store.seal(Witness(envelope: store.envelopeSequence, commit: end.number, link: end.link))
   }
 
   /// Runs `name`, which gives the store its name, when the record is there: no other file passes for the new store, even one

@@ -89,12 +89,12 @@ final class StoreWitness: Sendable {
     switch reading {
     case .whole(let witness, _):
       if try !log.has(witness.commit, witness.link) || self.isOlder(store, than: witness.envelope) {
-        throw rolledBack(known: witness.commit, witness.envelope, found: try log.lastSequence(), store)
+        throw rolledBack(known: witness.commit, witness.envelope, found: try log.lastNumber(), store)
       }
       note(record, witness.vault)
     case .otherRootKey(let envelope):
       // The sequence decides nothing: who put the store under this key has chosen it.
-      throw rolledBack(known: nil, envelope, found: try log.lastSequence(), store)
+      throw rolledBack(known: nil, envelope, found: try log.lastNumber(), store)
     case .otherStore:
       if store.isReplaced { throw StorageError.replaced(path: store.path) }
       throw CofferError.anotherStore(path: store.path)

@@ -10,6 +10,15 @@ extension Preferences {
     case all
     case key(String)
     case keys([Keys])
+
+    /// What has to be asked of the proxy: a key by its name alone, because suites may be added to the search list.
+    fileprivate var ofProxy: ChangeInterest {
+      switch self {
+      case .all: ChangeInterest()
+      case .key(let key): ChangeInterest(keys: [ByteString(key)])
+      case .keys(let keys): ChangeInterest(keys: Set(keys.map { ByteString($0.name) }))
+      }
+    }
   }
 
   /// The changes to these settings from now on, including those by other processes.
@@ -89,7 +98,7 @@ extension Preferences {
     _ interest: Interest, _ receive: @escaping @Sendable (Change) -> Void, finish: @escaping @Sendable () -> Void = {}
   ) throws -> any Sendable {
     let preferences = WeakPreferences(self)
-    let stored = try proxy.listen(ConnectionProxy.ChangeEvent.Interest()) { event in
+    let stored = try proxy.listen(interest.ofProxy) { event in
       if let change = preferences.preferences?.change(event, interest) { receive(change) }
     } finish: {
       finish()

@@ -52,33 +52,16 @@ extension ConnectionProxy {
 
     /// Whether a key changed, or may have.
     public func concerns(key: String, inCollection collection: String = "") -> Bool {
-      concerning(Interest(collections: [ByteString(collection)], key: ByteString(key))) != nil
-    }
-
-    /// The changes that a listener wants to observe.
-    struct Interest: Sendable {
-      /// nil for all collections.
-      var collections: Set<ByteString>?
-      var key: ByteString?
-      var prefix: String?
-
-      func includes(_ collection: String) -> Bool {
-        collections?.contains(ByteString(collection)) ?? true
-      }
-
-      func includes(_ change: Change) -> Bool {
-        guard includes(change.collection) else { return false }
-        if let key { return ByteString(change.key) == key }
-        return prefix.map { change.key.utf8.starts(with: $0.utf8) } ?? true
-      }
+      concerning(ChangeInterest(collections: [ByteString(collection)], keys: [ByteString(key)])) != nil
     }
 
     /// The part of the event that is of interest; nil if there is none.
-    func concerning(_ interest: Interest) -> ChangeEvent? {
-      let changes = changes.filter(interest.includes)
+    func concerning(_ interest: ChangeInterest) -> ChangeEvent? {
+      let changes = changes.filter { interest.includes(ByteString($0.key), in: ByteString($0.collection)) }
       let scope =
         scope == .everything
-        ? scope : ChangeScope(wholeCollections: scope.wholeCollections.filter(interest.includes).map { ByteString($0) })
+        ? scope
+        : ChangeScope(wholeCollections: scope.wholeCollections.map { ByteString($0) }.filter(interest.includes))
       guard !changes.isEmpty || scope != .keys else { return nil }
       return ChangeEvent(origin: origin, changes: changes, scope: scope)
     }
@@ -136,14 +119,8 @@ extension ConnectionProxy.ChangeEvent.Change {
   }
 
   func followed(by later: Self) -> Self {
-    let kind: ChangeKind =
-      switch (self.kind, later.kind) {
-      // The change must be reported even if the value is the same as before.
-      case (.inserted, .updated), (.inserted, .touched): .inserted
-      case (.removed, .inserted): .updated
-      case (let kind, .touched): kind
-      default: later.kind
-      }
+    // The change must be reported even if the value is the same as before.
+    let kind = self.kind.followed(by: later.kind) ?? later.kind
     return Self(
       collection: collection, key: key, kind: kind, before: before, after: later.after, core: core)
   }

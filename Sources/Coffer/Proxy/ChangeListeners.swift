@@ -21,24 +21,32 @@ final class ChangeListeners: Sendable {
     var whole: Set<ByteString> = []
     var isEverything = false
 
-    /// Adds a change; for several changes to one item, the first `before` and the last `after` and kind are kept.
+    /// Adds a change; of several changes to one item, the first `before` and the last `after` are kept.
     mutating func add(
       _ item: ProxyItem, before: ProxyItem.Knowledge, after: ProxyItem.Knowledge, kind: ChangeKind? = nil
     ) {
-      let before = items[ObjectIdentifier(item)]?.before ?? before
-      items[ObjectIdentifier(item)] = ItemChange(item: item, before: before, after: after, kind: kind)
+      let earlier = items[ObjectIdentifier(item)]
+      let both = if let earlier = earlier?.kind, let kind { earlier.followed(by: kind) ?? kind } else { kind }
+      items[ObjectIdentifier(item)] = ItemChange(
+        item: item, before: earlier?.before ?? before, after: after, kind: both)
     }
+  }
+
+  private struct State {
+    var listeners: [Listener] = []
+    /// What they want to observe, all together; nil until it is asked for again.
+    var interests: ChangeInterests? = ChangeInterests()
   }
 
   private struct Listener {
     let number: UInt64
-    let interest: ConnectionProxy.ChangeEvent.Interest
+    let interest: ChangeInterest
     let receive: @Sendable (ConnectionProxy.ChangeEvent) -> Void
     let finish: @Sendable () -> Void
   }
 
   private let queue = DispatchQueue(label: "coffer.changes")
-  private let listeners = Lock<[Listener]>([])
+  private let state = Lock(State())
   private let lastNumber = Atomic<UInt64>(0)
   private let count = Atomic<Int>(0)
 
@@ -49,23 +57,42 @@ final class ChangeListeners: Sendable {
   ///   - receive: Receives the events of `interest`, on the queue.
   ///   - finish: Runs when no more events will come.
   func add(
-    _ interest: ConnectionProxy.ChangeEvent.Interest,
+    _ interest: ChangeInterest,
     _ receive: @escaping @Sendable (ConnectionProxy.ChangeEvent) -> Void, finish: @escaping @Sendable () -> Void
   ) -> UInt64 {
     let number = lastNumber.add(1, ordering: .relaxed).newValue
-    listeners.withLock {
-      $0.append(Listener(number: number, interest: interest, receive: receive, finish: finish))
+    state.withLock { state in
+      state.listeners.append(Listener(number: number, interest: interest, receive: receive, finish: finish))
+      state.interests?.add(interest)
     }
     count.add(1, ordering: .relaxed)
     return number
   }
 
   func remove(_ number: UInt64) {
-    listeners.withLock { listeners in
-      guard let index = listeners.firstIndex(where: { $0.number == number }) else { return }
-      listeners.remove(at: index)
+    state.withLock { state in
+      guard let index = state.listeners.firstIndex(where: { $0.number == number }) else { return }
+      state.listeners.remove(at: index)
+      state.interests = nil
       count.subtract(1, ordering: .relaxed)
     }
+  }
+
+  /// What the listeners want to observe, all together.
+  var interests: ChangeInterests {
+    state.withLock { state in
+      if let known = state.interests { return known }
+      var interests = ChangeInterests()
+      for listener in state.listeners { interests.add(listener.interest) }
+      state.interests = interests
+      return interests
+    }
+  }
+
+  /// Whether a listener wants to observe the changes of a key.
+  @inline(__always)
+  func want(_ key: String, in collection: String) -> Bool {
+    areThere && interests.include(ByteString(key), in: ByteString(collection))
   }
 
   func enqueue(_ body: @escaping @Sendable () -> Void) {
@@ -75,7 +102,7 @@ final class ChangeListeners: Sendable {
   /// Notifies all listeners of a batch; on the queue.
   func tell(_ batch: Batch, _ core: DatabaseCore) {
     let event = ConnectionProxy.ChangeEvent(batch, core)
-    for listener in listeners.withLock({ $0 }) {
+    for listener in state.withLock({ $0.listeners }) {
       if let event = event.concerning(listener.interest) { listener.receive(event) }
     }
   }
@@ -84,7 +111,7 @@ final class ChangeListeners: Sendable {
   func finish() {
     // Usually there are no listeners, and then no thread need be woken or started.
     guard areThere else { return }
-    let finished = listeners.withLock { $0.map(\.finish) }
+    let finished = state.withLock { $0.listeners.map(\.finish) }
     queue.async { for finish in finished { finish() } }
   }
 }

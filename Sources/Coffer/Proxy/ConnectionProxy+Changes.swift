@@ -27,8 +27,8 @@ extension ConnectionProxy {
     inCollection collection: String? = nil, key: String? = nil, prefix: String? = nil
   ) throws -> Changes {
     let collection = collection ?? (key == nil && prefix == nil ? nil : "")
-    let interest = ChangeEvent.Interest(
-      collections: collection.map { [ByteString($0)] }, key: key.map(ByteString.init), prefix: prefix)
+    let interest = ChangeInterest(
+      collections: collection.map { [ByteString($0)] }, keys: key.map { [ByteString($0)] }, prefix: prefix)
     return try events(interest, merge: { $0.merged(with: $1) }, { $0 })
   }
 
@@ -44,13 +44,13 @@ extension ConnectionProxy {
   ///
   /// - Throws: As ``changes(inCollection:key:prefix:)``.
   public func changes(inCollections collections: [String]) throws -> Changes {
-    let interest = ChangeEvent.Interest(collections: Set(collections.map { ByteString($0) }))
+    let interest = ChangeInterest(collections: Set(collections.map { ByteString($0) }))
     return try events(interest, merge: { $0.merged(with: $1) }, { $0 })
   }
 
   /// The visible changes from now on, mapped by `transform`; those it maps to nil are left out.
   func events<Element>(
-    _ interest: ChangeEvent.Interest, merge: @escaping @Sendable (_ earlier: Element, _ later: Element) -> Element,
+    _ interest: ChangeInterest, merge: @escaping @Sendable (_ earlier: Element, _ later: Element) -> Element,
     _ transform: @escaping @Sendable (ChangeEvent) -> Element?
   ) throws -> EventSequence<Element> {
     let buffer = MergingBuffer(merge: merge)
@@ -65,7 +65,7 @@ extension ConnectionProxy {
 
   /// Passes the visible changes from now on to `receive`, one after another, until the returned object is released.
   func listen(
-    _ interest: ChangeEvent.Interest, _ receive: @escaping @Sendable (ChangeEvent) -> Void,
+    _ interest: ChangeInterest, _ receive: @escaping @Sendable (ChangeEvent) -> Void,
     finish: @escaping @Sendable () -> Void = {}
   ) throws -> any Sendable {
     // Commits made by others so far are not to be reported.
@@ -84,12 +84,12 @@ private final class ChangeRegistration: Sendable {
   private let commits: CommitRegistration
 
   init(
-    _ state: ProxyState, _ interest: ConnectionProxy.ChangeEvent.Interest,
+    _ state: ProxyState, _ interest: ChangeInterest,
     _ receive: @escaping @Sendable (ConnectionProxy.ChangeEvent) -> Void, finish: @escaping @Sendable () -> Void
   ) throws {
     self.state = state
     // What cannot be read now is reported with the next commit, or the next read.
-    commits = try CommitRegistration(state.core.feed, { [weak state] _ in try? state?.catchUp() }, onClose: finish)
+    commits = try CommitRegistration(state.core.feed, { [weak state] in try? state?.follow($0) }, onClose: finish)
     number = state.listeners.add(interest, receive, finish: finish)
   }
 
@@ -110,10 +110,5 @@ extension ProxyState {
       }
       return ()
     }
-  }
-
-  /// Looks for commits of others, on behalf of listeners.
-  func catchUp() throws {
-    try readCommitted { _, _ in () }
   }
 }

@@ -95,7 +95,7 @@ final class PendingChanges: Sendable {
   /// If there are listeners, the item has to be known before it changes.
   @inline(__always)
   private func prepare(_ key: String, in collection: String) throws {
-    guard state.listeners.areThere else { return }
+    guard state.listeners.want(key, in: collection) else { return }
     // If it cannot be read now, the change is reported without its previous value.
     do { _ = try state.visible(key, in: collection) } catch CofferError.closed {
       throw CofferError.closed
@@ -156,7 +156,7 @@ final class PendingChanges: Sendable {
 
   /// Discards the changes of a key that no flush has taken.
   func reset(_ key: String, in collection: String) throws {
-    if state.listeners.areThere { _ = try? state.visible(key, in: collection) }
+    if state.listeners.want(key, in: collection) { _ = try? state.visible(key, in: collection) }
     try resetting { state.reset(key, in: collection) }
   }
 
@@ -241,7 +241,7 @@ final class PendingChanges: Sendable {
     let stopwatch = state.core.stopwatch()
     var changeCount = 0
     var identity: CommitIdentity?
-    var end: Int64 = 0
+    var end: CommitNumber = 0
     let willCommit = { (commit: CommitIdentity?) in
       identity = commit
       self.state.lock.withExclusive {
@@ -253,13 +253,13 @@ final class PendingChanges: Sendable {
       }
     }
     // Before anyone is notified: if a listener writes, the batch must not be written again.
-    let settle = { (sequence: Int64?) in
+    let settle = { (committed: CommitNumber?) in
       self.state.onCommit?()
       let count = session.connection.commitCountAfterWrite
       self.state.lock.withExclusive {
-        let commit = sequence.map { ProxyState.FlushedCommit(sequence: $0, count: count) }
+        let commit = committed.map { ProxyState.FlushedCommit(number: $0, count: count) }
         let isNext = self.state.settle(
-          through: number, commit: commit, in: sequence ?? end, sealedIn: session.transaction.sealedChanges)
+          through: number, commit: commit, in: committed ?? end, sealedIn: session.transaction.sealedChanges)
         didCommit?(isNext)
         self.state.forgetFollowers(session.transaction.followers)
       }
@@ -283,7 +283,7 @@ final class PendingChanges: Sendable {
       state.sweep()
     }
     return try session.write(synchronization, cancellation: cancellation, willCommit: willCommit, onSuccess: settle) {
-      let (taken, isFirst) = state.lock.withExclusive { (state.take(through: number), state.sequence < 0) }
+      let (taken, isFirst) = state.lock.withExclusive { (state.take(through: number), state.knownNumber < 0) }
       // From now on, commits of others trigger the search for a vault; an existing one has to be found here.
       if isFirst { try session.lookForVault() }
       session.transaction.expectedChangeCount = taken.reduce(0) { $0 + $1.items.count }
@@ -292,7 +292,7 @@ final class PendingChanges: Sendable {
       for batch in taken { for collection in batch.cleared { try session.removeAll(in: collection.name) } }
       try state.forEachChange(of: taken, through: number) { try $0.write(to: session) }
       let result = try body()
-      end = try CofferError.translating { try session.endOfLog().sequence }
+      end = try CofferError.translating { try session.endOfLog().number }
       return result
     }
   }

@@ -76,21 +76,22 @@ extension ProxyState {
 
   /// Runs `body` in a read transaction, with everything known as of its snapshot, `last`, until it returns a result: nil
   /// means that one of our flushes has advanced meanwhile.
-  func readCommitted<Result>(_ body: (Session, _ last: Int64) throws -> Result?) throws -> Result {
+  func readCommitted<Result>(_ body: (Session, _ last: CommitNumber) throws -> Result?) throws -> Result {
     while true {
       let result = try reader.perform { session -> Result? in
         if session.generation != generation { startAnew(session.generation) }
         // Loaded before the snapshot is taken: the snapshot includes everything until here.
         let known = lock.withExclusive {
           readUnlockCount = core.vault.unlockCount.load(ordering: .acquiring)
-          return sequence
+          return knownNumber
         }
         let count = try countOfCommits(session)
         return try session.read {
           try CofferError.translating {
-            let last = try session.changeLog.lastSequence()
+            let last = try session.changeLog.lastNumber()
             if last < known { goBack(from: known, to: last, count: count) }
             guard try catchUp(session, last: last, count: count) else { return nil }
+            announceForeign(session, last)
             return try body(session, last)
           }
         }
@@ -112,7 +113,7 @@ extension ProxyState {
     var counter = session.connection.commitCounter
     if counter == nil {
       // The first read maps the wal-index.
-      try session.read { _ = try session.changeLog.lastSequence() }
+      try session.read { _ = try session.changeLog.lastNumber() }
       counter = session.connection.commitCounter
     }
     return lock.withExclusive {
@@ -122,7 +123,7 @@ extension ProxyState {
   }
 
   /// The visible value of a key, as of a snapshot; nil if one of our flushes has advanced meanwhile.
-  func visible(_ key: String, in name: String, _ session: Session, _ last: Int64) throws -> Knowledge? {
+  func visible(_ key: String, in name: String, _ session: Session, _ last: CommitNumber) throws -> Knowledge? {
     let (known, collection, loadsAll) = lock.withExclusive { () -> (Knowledge, ProxyCollection, Bool) in
       let item = self.item(key, in: name).object
       item.noteRead()
@@ -160,7 +161,7 @@ extension ProxyState {
   /// Reads a whole collection, if it is small.
   ///
   /// - Returns: False if one of our flushes has advanced beyond `last`.
-  func loadAll(of collection: ProxyCollection, _ session: Session, _ last: Int64) throws -> Bool {
+  func loadAll(of collection: ProxyCollection, _ session: Session, _ last: CommitNumber) throws -> Bool {
     var room = lock.withShared { cacheByteLimit / 8 }
     var rows: [(key: ByteString, item: HeldItem)] = []
     if let stored = try session.storedCollection(collection.name) {
@@ -191,13 +192,13 @@ extension ProxyState {
   // MARK: Commits of others
 
   /// Forgets everything: the store was rolled back to an earlier state.
-  private func goBack(from known: Int64, to last: Int64, count: UInt64?) {
+  private func goBack(from known: CommitNumber, to last: CommitNumber, count: UInt64?) {
     core.commits.forgetEverything()
     lock.withExclusive {
       forgetEverything()
       ownCommits = []
-      settledSequence = min(settledSequence, last)
-      setKnown(sequence: last, count: count)
+      settledNumber = min(settledNumber, last)
+      setKnown(number: last, count: count)
       if listeners.areThere { announce(ChangeListeners.Batch(origin: .several, isEverything: true)) }
     }
     reader.database.reportRollback(from: known, to: last)
@@ -208,8 +209,8 @@ extension ProxyState {
     lock.withExclusive {
       forgetEverything()
       ownCommits = []
-      settledSequence = -1
-      setKnown(sequence: -1, count: nil)
+      settledNumber = -1
+      setKnown(number: -1, count: nil)
     }
   }
 
@@ -223,11 +224,37 @@ extension ProxyState {
     }
   }
 
+  /// Follows a commit that the feed has read, on behalf of listeners.
+  ///
+  /// The log is read only if other commits are missing before it, or if it did more than change keys: the vault may be new, for
+  /// instance. Items are read only if a listener wants them.
+  func follow(_ commit: Commit) throws {
+    let mustRead = lock.withExclusive { () -> Bool in
+      guard !missesCommits, let reading = commit.reading, reading.storeGeneration == generation, commit.identity != nil,
+        knownNumber >= 0, commit.number <= knownNumber || commit.number == knownNumber + 1 && commit.actions.isEmpty
+      else {
+        missesCommits = true
+        return true
+      }
+      if commit.number > knownNumber {
+        forget([commit.withUnnamedRemovalOfAll], reading.count)
+        setKnown(number: commit.number, count: reading.count)
+      }
+      return foreign != nil
+    }
+    if mustRead { try catchUp() }
+  }
+
+  /// Looks for commits of others, and reports them to listeners.
+  func catchUp() throws {
+    try readCommitted { _, _ in () }
+  }
+
   /// Forgets the keys that changed between the known state and `last`.
   ///
   /// - Returns: False if one of our flushes has advanced beyond `last`.
-  private func catchUp(_ session: Session, last: Int64, count: UInt64?) throws -> Bool {
-    let (known, inFlight) = lock.withShared { (sequence, self.inFlight) }
+  private func catchUp(_ session: Session, last: CommitNumber, count: UInt64?) throws -> Bool {
+    let (known, inFlight) = lock.withShared { (knownNumber, self.inFlight) }
     guard known <= last else { return false }
     guard known != last, known >= 0 || inFlight != nil else {
       if known < 0 {
@@ -235,82 +262,92 @@ extension ProxyState {
         try core.expiries.look(session.connection)
       }
       return lock.withExclusive {
-        guard sequence == known else { return false }
+        guard knownNumber == known else { return false }
         // Changes without effect show until they are settled, and others may have changed the items since.
         if known < 0 { settleAll() }
-        setKnown(sequence: last, count: count)
+        setKnown(number: last, count: count)
+        missesCommits = false
         return true
       }
     }
     // Before the first read nothing is known that could be outdated, but a flush may be in flight.
-    let start = known >= 0 ? known : (inFlight?.identity.sequence ?? last + 1) - 1
+    let start = known >= 0 ? known : (inFlight?.identity.number ?? last + 1) - 1
     try session.lookForVault()
     try core.expiries.look(session.connection)
     let commits = try core.commits.commits(after: start, session.connection, isUnnamedRemovalOfAll: true)
-    var foreign: ChangeListeners.Batch?
-    let hasCaughtUp = lock.withExclusive {
-      guard sequence == known else { return false }
-      foreign = forget(commits, count)
-      setKnown(sequence: last, count: count)
+    return lock.withExclusive {
+      guard knownNumber == known else { return false }
+      forget(commits, count)
+      setKnown(number: last, count: count)
+      missesCommits = false
       return true
     }
-    if let foreign, listeners.areThere { try announce(foreign, session, last) }
-    return hasCaughtUp
   }
 
+  /// Forgets what commits have changed, and collects the changes of others for listeners, still without their visible values.
+  ///
   /// - Parameter commits: nil when some of them are no longer in the log.
-  /// - Returns: The changes of others, without their visible values; nil if there are none.
-  private func forget(_ commits: [Commit]?, _ count: UInt64?) -> ChangeListeners.Batch? {
+  private func forget(_ commits: [Commit]?, _ count: UInt64?) {
+    let interests = listeners.areThere ? listeners.interests : nil
     guard let commits else {
       forgetEverything()
-      return ChangeListeners.Batch(origin: .several, isEverything: true)
+      if interests != nil { noteForeign(.several) { $0.isEverything = true } }
+      return
     }
-    var foreign: ChangeListeners.Batch?
     for commit in commits {
       if let inFlight, inFlight.identity == commit.identity {
         // Committed, and seen before the flush has returned. Only the flush knows which values were sealed.
-        let sequence = inFlight.identity.sequence
+        let number = inFlight.identity.number
         let isKnown = commits.count == 1 && !core.vault.isThere.load(ordering: .relaxed)
-        let flushed = isKnown ? FlushedCommit(sequence: sequence, count: count) : nil
-        settle(through: inFlight.number, commit: flushed, in: sequence)
+        let flushed = isKnown ? FlushedCommit(number: number, count: count) : nil
+        settle(through: inFlight.number, commit: flushed, in: number)
         // Pending changes are settled, if only as unknown, and need not be forgotten one by one.
         // Items that followed another name of their setting were not pending.
         if !inFlight.hasMore, !core.hasRenames.load(ordering: .relaxed) { continue }
       }
       let isOwn = ownCommits.contains { $0 == commit.identity }
-      if !isOwn {
-        foreign = foreign ?? ChangeListeners.Batch(origin: commit.origin)
-        if foreign?.origin != commit.origin { foreign?.origin = .several }
-      }
+      let interests = isOwn ? nil : interests
       if commit.isEverything {
         forgetEverything()
-        if !isOwn { foreign?.isEverything = true }
+        if interests != nil { noteForeign(commit.origin) { $0.isEverything = true } }
         continue
       }
-      for (name, change) in commit.collections { forget(change, in: collection(name.string), isOwn, &foreign) }
+      for (name, change) in commit.collections {
+        let collection = collection(name.string)
+        if !isOwn { collection.isSealed = nil }
+        forget(change, in: collection, name, commit.origin, collection.isHidden == true ? nil : interests)
+      }
     }
-    return foreign
   }
 
+  /// - Parameter interests: What listeners want to observe of it; nil for nothing.
   private func forget(
-    _ change: ChangeSet.CollectionChange, in collection: ProxyCollection, _ isOwn: Bool,
-    _ foreign: inout ChangeListeners.Batch?
+    _ change: ChangeSet.CollectionChange, in collection: ProxyCollection, _ name: ByteString, _ origin: ChangeOrigin,
+    _ interests: ChangeInterests?
   ) {
-    let isAnnounced = !isOwn && listeners.areThere && collection.isHidden != true
-    if !isOwn { collection.isSealed = nil }
     if change.isCleared || change.isUnlisted {
       collection.isComplete = false
       collection.missCount = 0
       forEachItem(of: collection, forget)
-      if isAnnounced { foreign?.whole.insert(ByteString(collection.name)) }
+      if interests != nil { noteForeign(origin) { $0.whole.insert(name) } }
     }
     for (key, change) in change.keys {
+      let isWanted = interests?.include(key, in: name) ?? false
       // A complete collection also has to note keys that were never read: they are no longer known to be absent.
-      guard collection.isComplete || isAnnounced || find(key.string, collection.name) != nil else { continue }
+      guard collection.isComplete || isWanted || find(key.string, collection.name) != nil else { continue }
       let item = item(key, in: collection).object
-      if isAnnounced { foreign?.add(item, before: item.lastVisible, after: .unknown, kind: change.kind) }
+      if isWanted {
+        noteForeign(origin) { $0.add(item, before: item.lastVisible, after: .unknown, kind: change.kind) }
+      }
       forget(item)
     }
+  }
+
+  private func noteForeign(_ origin: ChangeOrigin, _ body: (inout ChangeListeners.Batch) -> Void) {
+    var batch = foreign.take() ?? ChangeListeners.Batch(origin: origin)
+    if batch.origin != origin { batch.origin = .several }
+    body(&batch)
+    foreign = batch
   }
 
   private func forget(_ item: ProxyItem) {
@@ -342,19 +379,23 @@ extension ProxyState {
     forEachItem(forget)
   }
 
-  /// Reports changes of others to listeners, as far as they are visible.
-  private func announce(_ foreign: ChangeListeners.Batch, _ session: Session, _ last: Int64) throws {
-    let read = try foreign.items.values.compactMap { change -> (ProxyItem, HeldItem?)? in
-      guard lock.withShared({ change.item.visible == .unknown }) else { return nil }
-      return (change.item, try session.storedItem(change.item.key, in: change.item.collection.name))
+  /// Reports the changes of others to listeners, as far as they are visible.
+  ///
+  /// An item that cannot be read is reported without its value, because no later read may be able to read it either.
+  private func announceForeign(_ session: Session, _ last: CommitNumber) {
+    let changed = lock.withShared { foreign?.items.values.map(\.item).filter { $0.visible == .unknown } }
+    guard let changed else { return }
+    let read = changed.compactMap { item -> (ProxyItem, HeldItem?)? in
+      let stored = Result { try session.storedItem(item.key, in: item.collection.name) }
+      return if case .success(let stored) = stored { (item, stored) } else { nil }
     }
     lock.withExclusive {
       // An item may have been evicted meanwhile; use the one that took its place.
       func current(_ item: ProxyItem) -> ProxyItem {
         self.item(ByteString(item.key), in: item.collection).object
       }
+      guard var foreign = foreign.take() else { return }
       if isUsable(last) { for (item, stored) in read { setCommitted(stored, of: current(item)) } }
-      var foreign = foreign
       for (id, change) in foreign.items { foreign.items[id]?.after = current(change.item).visible }
       announce(foreign)
     }

@@ -157,7 +157,7 @@ extension ProxyState {
   /// The commit of a flush.
   struct FlushedCommit {
     /// The number of the commit.
-    let sequence: Int64
+    let number: CommitNumber
     /// The commit counter when the write lock was released.
     let count: UInt64?
   }
@@ -186,13 +186,13 @@ extension ProxyState {
   /// - Returns: Whether no one else has committed since the known state, or nothing was known yet.
   @discardableResult
   func settle(
-    through number: UInt64, commit: FlushedCommit?, in snapshot: Int64, sealedIn sealed: Set<ByteString> = []
+    through number: UInt64, commit: FlushedCommit?, in snapshot: CommitNumber, sealedIn sealed: Set<ByteString> = []
   ) -> Bool {
     inFlight = nil
     vainSlotCount = 0
-    settledSequence = max(settledSequence, snapshot)
+    settledNumber = max(settledNumber, snapshot)
     // No one else has committed since the known state; before the first read nothing is known that could be outdated.
-    let isNext = commit.map { $0.sequence == sequence + 1 || sequence < 0 } ?? false
+    let isNext = commit.map { $0.number == knownNumber + 1 || knownNumber < 0 } ?? false
     let settled = Array(batches.prefix { $0.number <= number })
     if let newest = settled.last {
       settleAll()
@@ -202,7 +202,10 @@ extension ProxyState {
       settleClearings(settled.flatMap(\.cleared), through: number, isNext)
       if fetchFilter != nil { settleAll() }
     }
-    if isNext, let commit { setKnown(sequence: commit.sequence, count: commit.count) }
+    // A reader may have seen the commit first, without the counter's value.
+    if let commit, isNext || commit.number == knownNumber && commit.count != nil {
+      setKnown(number: commit.number, count: commit.count)
+    }
     return isNext
   }
 
@@ -273,7 +276,9 @@ extension ProxyState {
     item.committed = isKnown ? show(after) : .unknown
     item.update()
     charge(item)
-    guard listeners.areThere, before != after, !item.hasPending, item.collection.isHidden != true else { return }
+    guard listeners.want(key, in: name), before != after, !item.hasPending, item.collection.isHidden != true else {
+      return
+    }
     withOwnBatch { $0.add(item, before: show(before), after: show(after)) }
   }
 
@@ -282,7 +287,7 @@ extension ProxyState {
   /// Runs `body`, which changes the visible value of an item, and notifies listeners.
   @inline(__always)
   func announcing(_ item: ProxyItem, _ body: () -> Void) {
-    guard listeners.areThere else { return body() }
+    guard listeners.want(item.key, in: item.collection.name) else { return body() }
     let before = item.lastVisible
     body()
     withOwnBatch { $0.add(item, before: before, after: item.visible) }

@@ -16,7 +16,7 @@ final class ChangeChain {
 
   /// A row of the change log, without its keys and its link.
   struct Row {
-    let sequence: Int64
+    let number: CommitNumber
     let noise: [UInt8]
     let time: Int64
     let writer: Int64
@@ -99,7 +99,7 @@ final class ChangeChain {
         + (row.action?.utf8.count ?? 0) + 1 + Message.partByteCount)
     previous.link.withUnsafeBytes { message.append($0) }
     message.append(previous.total)
-    message.append(row.sequence)
+    message.append(row.number)
     message.append(row.time)
     message.append(row.writer)
     message.append(row.total)
@@ -164,22 +164,22 @@ package struct ChangeLogCheck {
   /// The number of commits in the log.
   package private(set) var count = 0
   /// The first and the last of them; nil for an empty log.
-  package private(set) var commits: ClosedRange<Int64>?
+  package private(set) var commits: ClosedRange<CommitNumber>?
   /// How many of them had keys of a collection that was erased later.
   package private(set) var emptiedCount = 0
   /// The commits that erased collections.
-  package private(set) var erasures: [Int64] = []
+  package private(set) var erasures: [CommitNumber] = []
   /// The last commit for which a record outside of the store vouches, with all before it; nil if there is none.
-  package internal(set) var recordedCommit: Int64?
+  package internal(set) var recordedCommit: CommitNumber?
   /// The commit of a record that vouches for nothing in the log, because its commit is no longer there.
-  package internal(set) var passedCommit: Int64?
+  package internal(set) var passedCommit: CommitNumber?
   /// The problems, as sentences.
   package internal(set) var problems: [String] = []
 
   /// The last commit after which old rows were dropped.
   private var lastSweep: ChangeLog.End?
   /// The first commits with emptied lists of each collection that no later commit erased so far.
-  private var unexplained: [UInt64: Int64] = [:]
+  private var unexplained: [UInt64: CommitNumber] = [:]
 
   /// Checks the next row.
   mutating func add(
@@ -188,15 +188,15 @@ package struct ChangeLogCheck {
   ) throws {
     count += 1
     let isFirst = commits == nil
-    let first = commits?.lowerBound ?? row.sequence
-    commits = first...max(first, row.sequence)
-    if row.sequence % ChangeLog.sweepInterval == 0, let seal {
-      lastSweep = ChangeLog.End(sequence: row.sequence, total: row.total, link: seal.link)
+    let first = commits?.lowerBound ?? row.number
+    commits = first...max(first, row.number)
+    if row.number % ChangeLog.sweepInterval == 0, let seal {
+      lastSweep = ChangeLog.End(number: row.number, total: row.total, link: seal.link)
     }
     // Salvage starts a log after all versions that it found.
-    let isNext = row.sequence == previous.sequence &+ 1 || isFirst && previous.sequence < 0
+    let isNext = row.number == previous.number &+ 1 || isFirst && previous.number < 0
     guard isNext else {
-      let (first, last) = (previous.sequence &+ 1, row.sequence &- 1)
+      let (first, last) = (previous.number &+ 1, row.number &- 1)
       problems.append(
         first == last
           ? "Commit \(first) is missing from the change log."
@@ -204,20 +204,20 @@ package struct ChangeLogCheck {
       return
     }
     guard let seal, let emptied = try chain.check(row, keys, seal, after: previous) else {
-      problems.append("Commit \(row.sequence) in the change log, or one before it, was changed.")
+      problems.append("Commit \(row.number) in the change log, or one before it, was changed.")
       return
     }
     guard row.hasTrueTotal(keys, after: previous, isWhole: emptied.isEmpty) else {
-      problems.append("Commit \(row.sequence) in the change log says that it is larger or smaller than it is.")
+      problems.append("Commit \(row.number) in the change log says that it is larger or smaller than it is.")
       return
     }
-    explain(by: row.sequence, keys)
+    explain(by: row.number, keys)
     if !emptied.isEmpty { emptiedCount += 1 }
-    for id in emptied where unexplained[id] == nil { unexplained[id] = row.sequence }
+    for id in emptied where unexplained[id] == nil { unexplained[id] = row.number }
   }
 
   /// Takes note of what a commit erased.
-  private mutating func explain(by sequence: Int64, _ keys: [UInt8]) {
+  private mutating func explain(by number: CommitNumber, _ keys: [UInt8]) {
     keys.withUnsafeBytes { keys in
       guard var changes = PackedChanges(keys) else { return }
       var isErasure = changes.isAllErased
@@ -227,7 +227,7 @@ package struct ChangeLogCheck {
         isErasure = true
         unexplained[part.id] = nil
       }
-      if isErasure { erasures.append(sequence) }
+      if isErasure { erasures.append(number) }
     }
   }
 
@@ -235,19 +235,19 @@ package struct ChangeLogCheck {
   ///
   /// - Parameter start: The last dropped row, if any.
   mutating func finish(_ start: ChangeLog.End) {
-    for (id, sequence) in unexplained.sorted(by: { $0.value < $1.value }) {
+    for (id, number) in unexplained.sorted(by: { $0.value < $1.value }) {
       problems.append(
-        "Keys were taken out of commit \(sequence) in the change log, and no later commit erased collection \(id).")
+        "Keys were taken out of commit \(number) in the change log, and no later commit erased collection \(id).")
     }
     guard let first = commits?.lowerBound else { return problems.append("The change log is empty.") }
-    guard start.sequence >= 0, first == start.sequence &+ 1 else { return }
+    guard start.number >= 0, first == start.number &+ 1 else { return }
     // Rows are dropped only by such a commit, and only beyond these bounds.
     let isOld = lastSweep.map { sweep in
-      start.sequence <= sweep.sequence &- ChangeLog.maximumRowCount
+      start.number <= sweep.number &- ChangeLog.maximumRowCount
         || start.total < sweep.total &- ChangeLog.maximumByteCount
     }
     if isOld != true {
-      problems.append("The commits up to \(start.sequence) were removed from the change log too early.")
+      problems.append("The commits up to \(start.number) were removed from the change log too early.")
     }
   }
 }

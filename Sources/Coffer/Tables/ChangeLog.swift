@@ -21,12 +21,12 @@ package struct ChangeLog {
   /// Higher numbers are invalid: no store commits this often, or this much.
   ///
   /// Additions to smaller numbers cannot overflow.
-  package static let maximumNumber: Int64 = 1 << 60
+  package static let maximumNumber: CommitNumber = 1 << 60
 
-  /// The number of the last commit, the snapshot that a reader sees.
-  package func lastSequence() throws -> Int64 {
+  /// The number of the last commit that a reader sees.
+  package func lastNumber() throws -> CommitNumber {
     let last = try connection.statement("SELECT sequence, total FROM changes ORDER BY sequence DESC LIMIT 1").first {
-      try Self.check(End(sequence: $0.integer(0), total: $0.integer(1), link: .origin)).sequence
+      try Self.check(End(number: $0.integer(0), total: $0.integer(1), link: .origin)).number
     }
     return max(0, last ?? 0)
   }
@@ -34,14 +34,14 @@ package struct ChangeLog {
   /// The place of the last commit, which a reader sees.
   func lastPosition() throws -> CommitPosition {
     let last = try end()
-    return last.sequence < 0 ? .beginning : CommitPosition(last.sequence, last.link)
+    return last.number < 0 ? .beginning : CommitPosition(last.number, last.link)
   }
 
   private static func check(_ end: End) throws -> End {
-    guard (0...maximumNumber).contains(end.sequence), (0...maximumNumber).contains(end.total) else {
+    guard (0...maximumNumber).contains(end.number), (0...maximumNumber).contains(end.total) else {
       throw StorageError.damaged(
         part: "change log",
-        reason: "its last row has an impossible number or size (\(end.sequence), \(end.total) bytes)")
+        reason: "its last row has an impossible number or size (\(end.number), \(end.total) bytes)")
     }
     return end
   }
@@ -49,40 +49,40 @@ package struct ChangeLog {
   /// The state from which the next row continues.
   struct End {
     /// The number of the last commit; -1 before the first.
-    let sequence: Int64
+    let number: CommitNumber
     let total: Int64
     /// The link of the last row, which identifies that commit and all before it.
     let link: ChangeLink
 
-    static let none = End(sequence: -1, total: 0, link: .origin)
+    static let none = End(number: -1, total: 0, link: .origin)
   }
 
   /// The link of the commit with this number; nil if the log does not have it, or no longer.
-  func link(of sequence: Int64) throws -> ChangeLink? {
+  func link(of number: CommitNumber) throws -> ChangeLink? {
     let statement = try connection.statement("SELECT link FROM changes WHERE sequence = ?")
-    statement.bind(sequence, at: 1)
+    statement.bind(number, at: 1)
     return try statement.first { try $0.link(0) }
   }
 
   /// The same, also of the last row that was dropped because of its age.
-  func knownLink(of sequence: Int64) throws -> ChangeLink? {
-    if let link = try link(of: sequence) { return link }
-    guard let start = try Metadata(connection: connection).logStart(), start.sequence == sequence else { return nil }
+  func knownLink(of number: CommitNumber) throws -> ChangeLink? {
+    if let link = try link(of: number) { return link }
+    guard let start = try Metadata(connection: connection).logStart(), start.number == number else { return nil }
     return start.link
   }
 
   /// Whether the log continues from the commit with this number and link: it has the row, or dropped it later because of
   /// its age.
-  func has(_ sequence: Int64, _ link: ChangeLink) throws -> Bool {
-    if let found = try self.link(of: sequence) { return found == link }
+  func has(_ number: CommitNumber, _ link: ChangeLink) throws -> Bool {
+    if let found = try self.link(of: number) { return found == link }
     guard let start = try Metadata(connection: connection).logStart() else { return false }
-    return start.sequence > sequence || start.sequence == sequence && start.link == link
+    return start.number > number || start.number == number && start.link == link
   }
 
   /// The end of the log, in a write transaction; it stays the same until a row is appended.
   func end() throws -> End {
     try connection.statement("SELECT sequence, total, link FROM changes ORDER BY sequence DESC LIMIT 1").first { row in
-      try Self.check(End(sequence: row.integer(0), total: row.integer(1), link: row.link(2)))
+      try Self.check(End(number: row.integer(0), total: row.integer(1), link: row.link(2)))
     } ?? .none
   }
 
@@ -90,13 +90,13 @@ package struct ChangeLog {
   package func checkRoom() throws {
     // The log of a previous version has no links.
     let last = try connection.statement("SELECT sequence, total FROM changes ORDER BY sequence DESC LIMIT 1").first {
-      End(sequence: $0.integer(0), total: $0.integer(1), link: .origin)
+      End(number: $0.integer(0), total: $0.integer(1), link: .origin)
     }
     try Self.checkRoom(after: last ?? .none)
   }
 
   private static func checkRoom(after end: End) throws {
-    guard end.sequence < maximumNumber, end.total < maximumNumber else {
+    guard end.number < maximumNumber, end.total < maximumNumber else {
       throw StorageError.damaged(part: "change log", reason: "it has used up all numbers of commits")
     }
   }
@@ -112,22 +112,22 @@ package struct ChangeLog {
   ) throws -> End {
     let end = try end ?? self.end()
     try Self.checkRoom(after: end)
-    let sequence = end.sequence + 1
+    let number = end.number + 1
     let noise = try connection.randomBytes(count: ChangeChain.noiseByteCount)
-    willAppend(CommitIdentity(sequence: sequence, noise: noise))
+    willAppend(CommitIdentity(number: number, noise: noise))
     let keys = changes.packed
     let total = end.total + ChangeChain.Row.byteCount(keys: keys, author: author, action: action)
     let row = ChangeChain.Row(
-      sequence: sequence, noise: noise, time: time, writer: writer, author: author, action: action, total: total)
+      number: number, noise: noise, time: time, writer: writer, author: author, action: action, total: total)
     let seal = try chain.seal(row, keys, after: end)
     try insert(row, keys, seal)
-    if sequence % Self.sweepInterval == 0 { try sweep(sequence: sequence, total: total) }
-    return End(sequence: sequence, total: total, link: seal.link)
+    if number % Self.sweepInterval == 0 { try sweep(number: number, total: total) }
+    return End(number: number, total: total, link: seal.link)
   }
 
   private func insert(_ row: ChangeChain.Row, _ keys: [UInt8], _ seal: ChangeChain.Seal) throws {
     let statement = try connection.statement("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
-    statement.bind(row.sequence, at: 1)
+    statement.bind(row.number, at: 1)
     statement.bind(row.time, at: 3)
     statement.bind(row.writer, at: 4)
     statement.bind(row.total, at: 6)
@@ -151,45 +151,45 @@ package struct ChangeLog {
     }
   }
 
-  /// Restarts the log with an empty row, after `sequence`.
-  package func begin(after sequence: Int64) throws {
+  /// Restarts the log with an empty row, after `number`.
+  package func begin(after number: CommitNumber) throws {
     try connection.statement("DELETE FROM changes").run()
     try Metadata(connection: connection).setLogStart(nil)
     try append(
-      ChangeSet(), after: End(sequence: sequence, total: 0, link: .origin),
+      ChangeSet(), after: End(number: number, total: 0, link: .origin),
       time: Clock.millisecondsSince1970, writer: 0, action: CommitAction.text(of: [.salvaged]))
   }
 
   /// Drops the oldest rows beyond the bounds.
   ///
-  /// `total` increases with `sequence`: the search for the first row to keep reads only the dropped ones.
-  private func sweep(sequence: Int64, total: Int64) throws {
+  /// `total` increases with `number`: the search for the first row to keep reads only the dropped ones.
+  private func sweep(number: CommitNumber, total: Int64) throws {
     let statement = try connection.statement(
       """
       SELECT sequence, total, link FROM changes WHERE sequence < max(?1, (
         SELECT sequence FROM changes WHERE total >= ?2 ORDER BY sequence LIMIT 1)) ORDER BY sequence DESC LIMIT 1
       """)
-    statement.bind(sequence - Self.maximumRowCount + 1, at: 1)
+    statement.bind(number - Self.maximumRowCount + 1, at: 1)
     statement.bind(total - Self.maximumByteCount, at: 2)
-    let dropped = try statement.first { try End(sequence: $0.integer(0), total: $0.integer(1), link: $0.link(2)) }
+    let dropped = try statement.first { try End(number: $0.integer(0), total: $0.integer(1), link: $0.link(2)) }
     guard let dropped else { return }
     // The link before the first remaining row.
     try Metadata(connection: connection).setLogStart(dropped)
     let deletion = try connection.statement("DELETE FROM changes WHERE sequence <= ?")
-    deletion.bind(dropped.sequence, at: 1)
+    deletion.bind(dropped.number, at: 1)
     try deletion.run()
   }
 
-  /// The commits after `sequence`, oldest first; nil when some of them are no longer in the log, or it ends before
-  /// `sequence`: the store was put back to an earlier state.
+  /// The commits after `number`, oldest first; nil when some of them are no longer in the log, or it ends before
+  /// `number`: the store was put back to an earlier state.
   ///
   /// - Parameter make: Converts a row; its changes are decoded only on request.
   func rows<Made>(
-    after sequence: Int64, _ make: (_ row: Row, _ changes: () throws -> ChangeSet) throws -> Made
+    after number: CommitNumber, _ make: (_ row: Row, _ changes: () throws -> ChangeSet) throws -> Made
   ) throws -> [Made]? {
-    let (first, rows) = try existingRows(after: sequence, make)
-    guard let first else { return try end().sequence >= sequence ? [] : nil }
-    return first == sequence + 1 ? rows : nil
+    let (first, rows) = try existingRows(after: number, make)
+    guard let first else { return try end().number >= number ? [] : nil }
+    return first == number + 1 ? rows : nil
   }
 
   /// A row, without its changes.
@@ -202,19 +202,19 @@ package struct ChangeLog {
     let action: String?
   }
 
-  /// The commits after `sequence` that are still in the log, oldest first, and the number of the first one.
+  /// The commits after `number` that are still in the log, oldest first, and the number of the first one.
   func existingRows<Made>(
-    after sequence: Int64, _ make: (_ row: Row, _ changes: () throws -> ChangeSet) throws -> Made
+    after number: CommitNumber, _ make: (_ row: Row, _ changes: () throws -> ChangeSet) throws -> Made
   ) throws -> (first: Int64?, rows: [Made]) {
     var rows: [Made] = []
     var first: Int64?
     let statement = try connection.statement(
       "SELECT sequence, noise, time, writer, author, action, keys, link FROM changes WHERE sequence > ? ORDER BY sequence"
     )
-    statement.bind(sequence, at: 1)
+    statement.bind(number, at: 1)
     try statement.query { row in
-      let identity = CommitIdentity(sequence: row.integer(0), noise: row.bytes(1))
-      first = first ?? identity.sequence
+      let identity = CommitIdentity(number: row.integer(0), noise: row.bytes(1))
+      first = first ?? identity.number
       let commit = Row(
         identity: identity, link: row.withBytes(7, ChangeLink.init) ?? .origin, time: row.integer(2),
         writer: row.integer(3), author: row.optionalText(4),
@@ -222,7 +222,7 @@ package struct ChangeLog {
       rows.append(
         try make(commit) {
           guard let changes = ChangeSet(packed: row.bytes(6)) else {
-            throw StorageError.damaged(part: "change log", reason: "commit \(identity.sequence) does not parse")
+            throw StorageError.damaged(part: "change log", reason: "commit \(identity.number) does not parse")
           }
           return changes
         })
@@ -234,7 +234,7 @@ package struct ChangeLog {
   ///
   /// The ID stays, and the digest.
   func forget(_ collection: Int64?) throws {
-    var rows: [(sequence: Int64, keys: [UInt8])] = []
+    var rows: [(number: CommitNumber, keys: [UInt8])] = []
     // SQLite skips nearly all rows that don't mention the collection, and a check of the bytes the others.
     let statement = try connection.statement(
       "SELECT sequence, keys FROM changes WHERE ?1 IS NULL OR instr(keys, ?1)")
@@ -247,7 +247,7 @@ package struct ChangeLog {
     }
     let update = try connection.statement("UPDATE changes SET keys = ?2 WHERE sequence = ?1")
     for row in rows {
-      update.bind(row.sequence, at: 1)
+      update.bind(row.number, at: 1)
       update.bind(row.keys, at: 2)
       try update.run()
     }
@@ -266,13 +266,13 @@ extension ChangeLog {
       "SELECT sequence, noise, time, writer, author, total, digest, action, link, keys FROM changes ORDER BY sequence")
     try statement.query { row in
       let change = ChangeChain.Row(
-        sequence: row.integer(0), noise: row.bytes(1), time: row.integer(2), writer: row.integer(3),
+        number: row.integer(0), noise: row.bytes(1), time: row.integer(2), writer: row.integer(3),
         author: row.optionalText(4), action: row.optionalText(7), total: row.integer(5))
       let link = row.withBytes(8, ChangeLink.init)
       try check.add(
         change, row.bytes(9), link.map { ChangeChain.Seal(digests: row.bytes(6), link: $0) }, after: previous,
         by: chain)
-      previous = End(sequence: change.sequence, total: change.total, link: link ?? .origin)
+      previous = End(number: change.number, total: change.total, link: link ?? .origin)
     }
     check.finish(start)
     return check
@@ -291,6 +291,6 @@ extension Statement.Row {
 
 /// Distinguishes a commit from a failed one whose number another one took.
 package struct CommitIdentity: Equatable, Sendable {
-  let sequence: Int64
+  let number: CommitNumber
   let noise: [UInt8]
 }

@@ -134,17 +134,11 @@ extension ChangeSet.CollectionChange {
 extension ChangeSet.Change {
   /// Two successive changes of the same key, merged; nil if they cancel out.
   fileprivate func followed(by later: Self) -> Self? {
-    let kind: ChangeKind
-    switch (self.kind, later.kind) {
-    case (.inserted, .removed): return nil
-    case (.inserted, _): kind = .inserted
-    case (.removed, .inserted): kind = .updated
-    case (_, .touched): kind = self.kind
-    default: kind = later.kind
+    kind.followed(by: later.kind).map { kind in
+      Self(
+        kind: kind, changesObject: changesObject || later.changesObject,
+        changesMetadata: changesMetadata || later.changesMetadata, expired: kind == .removed ? later.expired : nil)
     }
-    return Self(
-      kind: kind, changesObject: changesObject || later.changesObject,
-      changesMetadata: changesMetadata || later.changesMetadata, expired: kind == .removed ? later.expired : nil)
   }
 }
 

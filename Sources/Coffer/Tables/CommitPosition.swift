@@ -10,20 +10,20 @@ import CofferStorage
 /// ```
 public struct CommitPosition: Hashable, Sendable, LosslessStringConvertible {
   /// The number of the commit.
-  public let snapshot: UInt64
+  public let number: CommitNumber
   /// nil for a number that nothing vouches for.
   private let digest: UInt32?
 
   /// Before the first commit, in any history.
-  public static let beginning = CommitPosition(snapshot: 0, digest: nil)
+  public static let beginning = CommitPosition(number: 0, digest: nil)
 
-  private init(snapshot: UInt64, digest: UInt32?) {
-    (self.snapshot, self.digest) = (snapshot, digest)
+  private init(number: CommitNumber, digest: UInt32?) {
+    (self.number, self.digest) = (number, digest)
   }
 
   /// - Parameter link: The commit's link in the chain of the change log; nil before the first commit.
-  init(_ sequence: Int64, _ link: ChangeLink?) {
-    snapshot = UInt64(max(0, sequence))
+  init(_ number: CommitNumber, _ link: ChangeLink?) {
+    self.number = max(0, number)
     digest = link.map(Self.digest)
   }
 
@@ -35,7 +35,7 @@ public struct CommitPosition: Hashable, Sendable, LosslessStringConvertible {
   public init?(_ description: String) {
     let parts = description.utf8.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
     guard let number = parts.first.flatMap(Self.number), parts.count <= 2 else { return nil }
-    snapshot = number
+    self.number = number
     guard parts.count == 2 else {
       digest = nil
       return
@@ -46,8 +46,8 @@ public struct CommitPosition: Hashable, Sendable, LosslessStringConvertible {
     self.digest = digest
   }
 
-  private static func number(_ digits: Substring.UTF8View) -> UInt64? {
-    digits.allSatisfy(isDecimal) ? UInt64(String(digits) ?? "") : nil
+  private static func number(_ digits: Substring.UTF8View) -> CommitNumber? {
+    digits.allSatisfy(isDecimal) ? CommitNumber(String(digits) ?? "") : nil
   }
 
   private static func isDecimal(_ digit: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(digit) }
@@ -60,9 +60,9 @@ public struct CommitPosition: Hashable, Sendable, LosslessStringConvertible {
 
   /// The number, a hyphen, and the digest in 8 hexadecimal digits; of the beginning, `0`.
   public var description: String {
-    guard let digest else { return "\(snapshot)" }
+    guard let digest else { return "\(number)" }
     let digits = String(digest, radix: 16)
-    return "\(snapshot)-" + String(repeating: "0", count: Self.digitCount - digits.count) + digits
+    return "\(number)-" + String(repeating: "0", count: Self.digitCount - digits.count) + digits
   }
 
   /// Whether it is the place of the commit with this link.
@@ -70,8 +70,7 @@ public struct CommitPosition: Hashable, Sendable, LosslessStringConvertible {
 
   /// Whether it is a place in the history that `log` continues.
   func isKnown(to log: ChangeLog) throws -> Bool {
-    guard digest != nil else { return snapshot == 0 }
-    guard let sequence = Int64(exactly: snapshot) else { return false }
-    return try log.knownLink(of: sequence).map(isOf) ?? false
+    guard digest != nil else { return number == 0 }
+    return try log.knownLink(of: number).map(isOf) ?? false
   }
 }

@@ -9,7 +9,7 @@ struct History {
   /// An earlier value, with everything about it.
   struct Row {
     let item: HeldItem
-    let version: Int64
+    let version: CommitNumber
     let modified: Int64
     let ended: Int64
     let time: Int64
@@ -39,7 +39,7 @@ struct History {
   }
 
   /// One earlier value of an item.
-  func item(_ version: Int64, _ key: String, in collection: StoredCollection) throws -> HeldItem? {
+  func item(_ version: CommitNumber, _ key: String, in collection: StoredCollection) throws -> HeldItem? {
     let statement = try connection.statement(
       "SELECT type, data, metadata, expires, NULL FROM history WHERE collection = ? AND key = ? AND version = ?")
     statement.bind(collection.id, at: 1)
@@ -68,7 +68,7 @@ struct History {
   ///   - time: The time of the commit.
   ///   - author: nil for no one.
   func keep(
-    _ key: String, in collection: Int64, _ limits: HistoryLimits, endingWith version: Int64, expired: Int64?,
+    _ key: String, in collection: Int64, _ limits: HistoryLimits, endingWith version: CommitNumber, expired: Int64?,
     time: Int64, by author: String?
   ) throws {
     let copy = try connection.statement(
@@ -90,7 +90,7 @@ struct History {
 
   /// Keeps all items of a collection, as before their removal, and drops versions beyond its limits.
   func keepAll(
-    in collection: Int64, _ limits: HistoryLimits, endingWith version: Int64, time: Int64, by author: String
+    in collection: Int64, _ limits: HistoryLimits, endingWith version: CommitNumber, time: Int64, by author: String
   ) throws {
     let copy = try connection.statement(
       """
@@ -113,7 +113,8 @@ struct History {
   ///   - version: Unique among the values of the key.
   ///   - ended: The number of the current commit.
   func insert(
-    _ item: HeldItem, _ key: String, in collection: StoredCollection, version: Int64, modified: Int64, ended: Int64,
+    _ item: HeldItem, _ key: String, in collection: StoredCollection, version: CommitNumber, modified: Int64,
+    ended: Int64,
     time: Int64, author: String?, endedBy: String
   ) throws {
     let statement = try connection.statement(
@@ -193,7 +194,7 @@ struct History {
   }
 
   /// Replaces the bytes of an earlier value by others for the same value.
-  func rewrite(_ item: HeldItem, _ key: String, in collection: Int64, version: Int64) throws {
+  func rewrite(_ item: HeldItem, _ key: String, in collection: Int64, version: CommitNumber) throws {
     let statement = try connection.statement(
       "UPDATE history SET type = ?3, data = ?4, metadata = ?5 WHERE collection = ?1 AND key = ?2 AND version = ?6")
     statement.bind(item, key, in: collection)

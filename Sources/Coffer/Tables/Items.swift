@@ -38,7 +38,7 @@ package struct Items {
   /// Everything about an item.
   package struct Row {
     package let item: HeldItem
-    package let version: Int64
+    package let version: CommitNumber
     package let modified: Int64
     /// Its author; nil if its collection keeps no history.
     package let author: String?
@@ -69,7 +69,7 @@ package struct Items {
   }
 
   /// The version of an item; nil if there is none.
-  func version(_ key: String, in collection: Int64, at time: Int64) throws -> Int64? {
+  func version(_ key: String, in collection: Int64, at time: Int64) throws -> CommitNumber? {
     try row(
       key, in: collection, at: time,
       "SELECT version FROM items WHERE collection = ? AND key = ? AND (expires IS NULL OR expires > ?)"
@@ -206,7 +206,7 @@ package struct Items {
   ///   - isUpdate: Whether the item probably exists; a wrong guess only takes longer.
   /// - Returns: nil for an equal value, which changes nothing: no version, no change, no page.
   func set(
-    _ item: HeldItem, _ key: String, in collection: Int64, version: Int64, time: Int64, author: String? = nil,
+    _ item: HeldItem, _ key: String, in collection: Int64, version: CommitNumber, time: Int64, author: String? = nil,
     isUpdate: Bool = false
   ) throws -> ChangeKind? {
     func run(_ sql: StaticString) throws -> SQLiteConnection.UpsertResult {
@@ -243,7 +243,7 @@ package struct Items {
     """
 
   private func run(
-    _ sql: StaticString, _ item: HeldItem, _ key: String, in collection: Int64, version: Int64, time: Int64,
+    _ sql: StaticString, _ item: HeldItem, _ key: String, in collection: Int64, version: CommitNumber, time: Int64,
     author: String?
   ) throws -> SQLiteConnection.UpsertResult {
     let statement = try connection.statement(sql)
@@ -270,7 +270,7 @@ package struct Items {
   /// - Parameter value: nil to remove metadata.
   /// - Returns: Whether there was anything to change.
   func replace(
-    _ part: ItemPart, _ value: StoredValue?, _ key: String, in collection: Int64, version: Int64, time: Int64,
+    _ part: ItemPart, _ value: StoredValue?, _ key: String, in collection: Int64, version: CommitNumber, time: Int64,
     author: String?
   ) throws -> Bool {
     let statement = try connection.statement(

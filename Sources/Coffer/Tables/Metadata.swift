@@ -36,12 +36,12 @@ package struct Metadata {
       throw StorageError.damaged(part: "change log", reason: "its header does not parse")
     }
     func number(_ range: Range<Int>) -> Int64 { bytes[range].reduce(0) { $0 << 8 | Int64($1) } }
-    return ChangeLog.End(sequence: number(0..<8), total: number(8..<16), link: link)
+    return ChangeLog.End(number: number(0..<8), total: number(8..<16), link: link)
   }
 
   func setLogStart(_ end: ChangeLog.End?) throws {
     guard let end else { return try connection.execute("DELETE FROM meta WHERE name = 'log_start'") }
-    let numbers = [end.sequence, end.total].flatMap { Self.bytes(UInt64(bitPattern: $0)) }
+    let numbers = [end.number, end.total].flatMap { Self.bytes(UInt64(bitPattern: $0)) }
     try set("log_start", numbers + end.link.bytes)
   }
 

@@ -185,7 +185,7 @@ package struct RenameTable {
     /// The name that was set last.
     package let source: SettingPlace
     /// The commit that set it.
-    let version: Int64
+    let version: CommitNumber
     /// Whether its value cannot be converted, or is not allowed; false if it waits for a program that can convert it.
     package let isRefused: Bool
   }

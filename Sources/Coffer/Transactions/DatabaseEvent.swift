@@ -1,19 +1,7 @@
 /// A kind of change, which an observer may select.
 public struct DatabaseEventKind: Sendable, Hashable {
-  /// The change to an item.
-  public enum Operation: Sendable, Hashable, CaseIterable {
-    /// A new key gets an object.
-    case insertion
-    /// The object, the metadata, or both change.
-    case update
-    /// A key is removed, alone or with its collection.
-    case removal
-    /// Nothing changes; the key is reported as changed.
-    case touch
-  }
-
-  /// The change.
-  public let operation: Operation
+  /// The change to an item; `.removed` also if it goes with its collection.
+  public let change: ChangeKind
   /// The collection.
   public let collection: String
   /// Whether it concerns the object.

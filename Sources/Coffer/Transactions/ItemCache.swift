@@ -16,7 +16,7 @@ struct ItemCache {
   }
 
   /// The commit that the items correspond to.
-  var snapshot: Int64 = -1
+  var commit: CommitNumber = -1
   private var items: [ItemKey: HeldItem?] = [:]
 
   var isEmpty: Bool { items.isEmpty }

@@ -38,7 +38,7 @@ extension ReadWriteTransaction {
   ///
   /// - Throws: `CofferError.versionNotFound`, with nothing changed; the errors of a sanitizer.
   public borrowing func restoreObject(
-    forKey key: String, inCollection collection: String = "", version: Int64
+    forKey key: String, inCollection collection: String = "", version: CommitNumber
   ) throws {
     let session = session
     try session.inTransaction {

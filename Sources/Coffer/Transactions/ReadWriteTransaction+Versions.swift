@@ -26,7 +26,7 @@ extension ReadWriteTransaction {
   ///
   /// - Throws: `CofferError.versionMismatch`.
   public borrowing func require(
-    version: Int64, forKey key: String, inCollection collection: String = ""
+    version: CommitNumber, forKey key: String, inCollection collection: String = ""
   ) throws {
     try session.require(version: version, key, in: collection)
   }
@@ -38,7 +38,7 @@ extension ReadWriteTransaction {
   /// - Throws: `CofferError.versionMismatch`, with nothing changed; as `setObject(_:forKey:inCollection:)`.
   public borrowing func setObject<Object: Encodable, Metadata: Encodable>(
     _ object: Object?, forKey key: String, inCollection collection: String = "",
-    withMetadata metadata: Metadata? = Never?.none, ifVersion version: Int64
+    withMetadata metadata: Metadata? = Never?.none, ifVersion version: CommitNumber
   ) throws {
     let session = session
     try session.inTransaction {
@@ -51,7 +51,7 @@ extension ReadWriteTransaction {
   ///
   /// - Throws: `CofferError.versionMismatch`, with nothing changed.
   public borrowing func removeObject(
-    forKey key: String, inCollection collection: String = "", ifVersion version: Int64
+    forKey key: String, inCollection collection: String = "", ifVersion version: CommitNumber
   ) throws {
     let session = session
     try session.inTransaction {

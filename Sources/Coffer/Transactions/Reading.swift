@@ -117,7 +117,7 @@ extension Reading where Self: ~Copyable {
   }
 
   /// The version of an item, or 0 if it is absent; see ``ItemInfo/version``.
-  public borrowing func version(forKey key: String, inCollection collection: String = "") throws -> Int64 {
+  public borrowing func version(forKey key: String, inCollection collection: String = "") throws -> CommitNumber {
     try session.version(key, in: collection)
   }
 
@@ -168,9 +168,9 @@ extension Reading where Self: ~Copyable {
     try session.nextExpiry().map(Date.init(milliseconds:))
   }
 
-  /// The number of the snapshot that the transaction sees; each commit that changes something increases it by one.
-  public borrowing func snapshot() throws -> UInt64 {
-    try session.reading { try session.snapshot() }
+  /// The number of the newest commit that the transaction sees; each commit that changes something increases it by one.
+  public borrowing func commitNumber() throws -> CommitNumber {
+    try session.reading { try session.commitNumber() }
   }
 
   // MARK: Earlier commits
@@ -201,9 +201,9 @@ extension Reading where Self: ~Copyable {
     try session.changes(since: position)
   }
 
-  /// The same, for a snapshot that this history is known to have had.
-  package borrowing func changes(since snapshot: UInt64) throws -> [Commit]? {
-    try session.changes(since: snapshot)
+  /// The same, after a commit that this history is known to have.
+  package borrowing func changes(since number: CommitNumber) throws -> [Commit]? {
+    try session.changes(since: number)
   }
 
   /// The commits that the store keeps, oldest first.

@@ -72,11 +72,11 @@ extension Session {
     }
     guard !transaction.isCacheCurrent else { return true }
     transaction.isCacheCurrent = true
-    let last = try changeLog.lastSequence()
-    defer { cache.snapshot = last }
-    guard !cache.isEmpty, last != cache.snapshot else { return true }
-    guard last > cache.snapshot,
-      let commits = try changeLog.rows(after: cache.snapshot, { _, changes in try changes() })
+    let last = try changeLog.lastNumber()
+    defer { cache.commit = last }
+    guard !cache.isEmpty, last != cache.commit else { return true }
+    guard last > cache.commit,
+      let commits = try changeLog.rows(after: cache.commit, { _, changes in try changes() })
     else {
       cache.removeAll()
       return true

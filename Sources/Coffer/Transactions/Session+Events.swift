@@ -1,16 +1,16 @@
 extension Session {
   /// Whether an observer wants such changes, so that the item's values are needed.
-  func observes(_ operation: DatabaseEventKind.Operation, in collection: String, _ part: ItemPart? = nil) -> Bool {
+  func observes(_ change: ChangeKind, in collection: String, _ part: ItemPart? = nil) -> Bool {
     // After a rollback, changes have no effect.
     guard let observation = transaction.observation, !transaction.isRolledBack else { return false }
-    return callingOut { observation.observes(Self.kind(operation, collection, part)) }
+    return callingOut { observation.observes(Self.kind(change, collection, part)) }
   }
 
   private static func kind(
-    _ operation: DatabaseEventKind.Operation, _ collection: String, _ part: ItemPart?
+    _ change: ChangeKind, _ collection: String, _ part: ItemPart?
   ) -> DatabaseEventKind {
     DatabaseEventKind(
-      operation: operation, collection: collection, changesObject: part != .metadata, changesMetadata: part != .object)
+      change: change, collection: collection, changesObject: part != .metadata, changesMetadata: part != .object)
   }
 
   /// Records a change, also for the observers that want it.
@@ -20,14 +20,7 @@ extension Session {
   ) {
     recordUnobserved(kind, key, in: collection, id: id, part, expired: expired)
     guard let observation = transaction.observation, !transaction.isRolledBack else { return }
-    let operation: DatabaseEventKind.Operation =
-      switch kind {
-      case .inserted: .insertion
-      case .updated: .update
-      case .removed: .removal
-      case .touched: .touch
-      }
-    let eventKind = Self.kind(operation, collection, part)
+    let eventKind = Self.kind(kind, collection, part)
     guard callingOut({ observation.observes(eventKind) }) else { return }
     transaction.undelivered.append(
       ObservedChange(event: DatabaseEvent(kind: eventKind, key: key), old: old, new: new))

@@ -15,12 +15,12 @@ extension Session {
     transaction.isExpiry = true
     do {
       for item in expired { try expire(item) }
-      let sequence = try finish { _ in }
-      end(sequence: sequence, isCommitted: true)
+      let number = try finish { _ in }
+      end(number: number, isCommitted: true)
       core.expiries.afterRemoval.withLock { $0 }?()
     } catch {
       try? connection.rollback()
-      end(sequence: nil, isCommitted: false)
+      end(number: nil, isCommitted: false)
       core.options.logger.debug("Expired items are not removed yet. \(error)")
     }
     try beginWrite()

@@ -4,9 +4,9 @@ extension Session {
   // MARK: Versions
 
   /// The version of this transaction's changes: the number of its future commit.
-  func newVersion() throws -> Int64 {
+  func newVersion() throws -> CommitNumber {
     if let version = transaction.version { return version }
-    let version = try endOfLog().sequence + 1
+    let version = try endOfLog().number + 1
     transaction.version = version
     return version
   }
@@ -21,7 +21,7 @@ extension Session {
   }
 
   /// - Throws: `CofferError.versionMismatch`.
-  package func require(version expected: Int64, _ key: String, in collection: String) throws {
+  package func require(version expected: CommitNumber, _ key: String, in collection: String) throws {
     let actual = try version(key, in: collection)
     guard actual == expected else {
       throw CofferError.versionMismatch(collection: collection, key: key, expected: expected, actual: actual)
@@ -93,7 +93,7 @@ extension Session {
   }
 
   /// One earlier value of an item.
-  func historicItem(_ version: Int64, _ key: String, in collection: String) throws -> HeldItem? {
+  func historicItem(_ version: CommitNumber, _ key: String, in collection: String) throws -> HeldItem? {
     try reading { try storedCollection(collection).flatMap { try history.item(version, key, in: $0) } }
   }
 

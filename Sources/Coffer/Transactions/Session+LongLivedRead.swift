@@ -6,7 +6,7 @@ extension Session {
   /// - Returns: The commits since the one that was pinned before.
   func beginLongLivedRead() throws -> [Commit] {
     guard mode == .idle else { throw CofferError.nestedTransaction }
-    let earlier = isLongLived ? pinnedSequence : nil
+    let earlier = isLongLived ? pinnedNumber : nil
     if !isLongLived {
       core.feed.retain()
       core.longLivedReadCount.add(1, ordering: .relaxed)
@@ -17,7 +17,7 @@ extension Session {
       try CofferError.translating { try connection.rollback() }
       try beginRead()
       // The first read takes the snapshot.
-      pinnedSequence = try CofferError.translating { try changeLog.lastSequence() }
+      pinnedNumber = try CofferError.translating { try changeLog.lastNumber() }
       let jumped = try earlier.map(commits) ?? []
       // If a collection is removed later, this is the only place that has its name.
       try CofferError.translating { try core.commits.learnNames(connection) }
@@ -34,7 +34,7 @@ extension Session {
   func endLongLivedRead() throws -> [Commit] {
     guard isLongLived else { return [] }
     guard mode == .idle else { throw CofferError.nestedTransaction }
-    let pinned = pinnedSequence
+    let pinned = pinnedNumber
     try? connection.rollback()
     // Until then, the details of our own commits that are not in the log are still kept.
     defer { endPinning() }
@@ -58,24 +58,24 @@ extension Session {
     hasSnapshotExpired = true
   }
 
-  private func commits(after sequence: Int64) throws -> [Commit] {
+  private func commits(after number: CommitNumber) throws -> [Commit] {
     try CofferError.translating {
-      try core.commits.commits(after: sequence, connection) ?? [.unknown(through: try changeLog.lastPosition())]
+      try core.commits.commits(after: number, connection) ?? [.unknown(through: try changeLog.lastPosition())]
     }
   }
 
-  /// The commits after a snapshot; nil if some of them are unknown.
-  func changes(since snapshot: UInt64) throws -> [Commit]? {
+  /// The commits after one; nil if some of them are unknown.
+  func changes(since number: CommitNumber) throws -> [Commit]? {
     try reading {
-      // A later snapshot is another store's, or this one's before an older state was put back.
-      guard let sequence = Int64(exactly: snapshot), sequence <= (try changeLog.lastSequence()) else { return nil }
-      return try core.commits.commits(after: sequence, connection, isUnnamedRemovalOfAll: true)
+      // A later one is another store's, or this one's before an older state was put back.
+      guard number >= 0, number <= (try changeLog.lastNumber()) else { return nil }
+      return try core.commits.commits(after: number, connection, isUnnamedRemovalOfAll: true)
     }
   }
 
   /// The commits after a place in the history; nil if some of them are unknown, or this is another history.
   func changes(since position: CommitPosition) throws -> [Commit]? {
-    try reading { try position.isKnown(to: changeLog) ? changes(since: position.snapshot) : nil }
+    try reading { try position.isKnown(to: changeLog) ? changes(since: position.number) : nil }
   }
 
   func position() throws -> CommitPosition { try reading { try changeLog.lastPosition() } }

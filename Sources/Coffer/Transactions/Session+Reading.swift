@@ -36,7 +36,7 @@ extension Session {
   }
 
   /// The version of an item, or 0.
-  package func version(_ key: String, in collection: String) throws -> Int64 {
+  package func version(_ key: String, in collection: String) throws -> CommitNumber {
     try reading { try collectionID(collection).flatMap { try items.version(key, in: $0, at: transaction.time) } ?? 0 }
   }
 

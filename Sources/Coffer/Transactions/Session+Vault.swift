@@ -275,7 +275,7 @@ extension Session {
         object: HeldValue(try body(item.object.stored, .object, key)),
         metadata: try item.metadata.map { try body($0, .metadata, key) }, dates: item.dates)
     }
-    let isObserved = observes(.update, in: collection)
+    let isObserved = observes(.updated, in: collection)
     var rest: KeyRange? = .all
     while let range = rest {
       // In groups: while a cursor is open, its rows must not change.

@@ -19,7 +19,7 @@ extension Session {
     try changingInTransaction {
       if let expires = item.dates.expires { expect(expires) }
       let stored = try makeCollection(collection)
-      let isObserved = observes(.insertion, in: collection) || observes(.update, in: collection)
+      let isObserved = observes(.inserted, in: collection) || observes(.updated, in: collection)
       // Usually no one needs the old item.
       if isObserved || stored.history != nil || transaction.keepsAllHistory || stored.isSealed || item.isSealed {
         return try set(item, over: try storedItem(key, in: collection), key, in: collection, stored)
@@ -60,7 +60,7 @@ extension Session {
   ) throws -> Bool {
     try changingInTransaction {
       guard let stored = try storedCollection(collection) else { return false }
-      let isObserved = observes(.update, in: collection, part)
+      let isObserved = observes(.updated, in: collection, part)
       let needsOld = isObserved || stored.history != nil || stored.isSealed
       let old = needsOld ? try storedItem(key, in: collection) : nil
       // There is nothing to replace, and so nothing to seal.
@@ -109,7 +109,7 @@ extension Session {
   func removeAlone(_ key: String, in collection: String) throws -> Bool {
     try changingInTransaction {
       guard let stored = try storedCollection(collection) else { return false }
-      let old = observes(.removal, in: collection) ? try storedItem(key, in: collection) : nil
+      let old = observes(.removed, in: collection) ? try storedItem(key, in: collection) : nil
       let isRemoved = try keepingHistory(of: key, in: stored) { try items.remove(key, in: stored.id) }
       guard isRemoved else { return false }
       record(.removed, key, in: collection, id: stored.id, old: old)
@@ -126,7 +126,7 @@ extension Session {
     let (key, collection) = (expired.key, expired.collection)
     try changing {
       guard let stored = try storedCollection(collection) else { return }
-      let old = observes(.removal, in: collection) ? try items.item(key, in: stored, at: .min) : nil
+      let old = observes(.removed, in: collection) ? try items.item(key, in: stored, at: .min) : nil
       let isRemoved = try keepingHistory(of: key, in: stored, expired: expired.expires) {
         try items.remove(key, in: stored.id)
       }
@@ -198,7 +198,7 @@ extension Session {
 
   /// Reports the removal of a collection to observers, key by key.
   private func recordClearing(of collection: String, _ stored: StoredCollection, isErased: Bool = false) throws {
-    let isObserved = observes(.removal, in: collection)
+    let isObserved = observes(.removed, in: collection)
     var keys: [String] = []
     if isObserved || transaction.isFeedObserved {
       let cursor = Cursor(

@@ -37,7 +37,7 @@ package final class Session {
   var isLongLived = false
   var hasSnapshotExpired = false
   /// The snapshot of the long-lived read.
-  var pinnedSequence: Int64 = 0
+  var pinnedNumber: CommitNumber = 0
 
   @exclusivity(unchecked) var transaction = TransactionState()
   /// When the next item expires, or an earlier time; `.max` if none will, nil if unknown.
@@ -95,8 +95,9 @@ package final class Session {
     vaultTable = VaultTable(connection: connection)
   }
 
-  package func snapshot() throws -> UInt64 {
-    try UInt64(changeLog.lastSequence())
+  /// The number of the newest commit that this connection sees.
+  package func commitNumber() throws -> CommitNumber {
+    try changeLog.lastNumber()
   }
 
   // MARK: Read transactions
@@ -149,7 +150,7 @@ package final class Session {
   ///     to commit.
   package func write<Result>(
     _ synchronization: SQLiteConnection.Synchronization, cancellation: Cancellation? = nil,
-    willCommit: (CommitIdentity?) -> Void = { _ in }, onSuccess: (Int64?) -> Void = { _ in },
+    willCommit: (CommitIdentity?) -> Void = { _ in }, onSuccess: (CommitNumber?) -> Void = { _ in },
     _ body: () throws -> Result
   ) throws -> Result {
     try requireWritable()
@@ -174,17 +175,17 @@ package final class Session {
       begin(cancellation, at: time)
       do {
         let result = try body()
-        let sequence = try finish(willCommit)
-        if !transaction.isRolledBack { onSuccess(sequence) }
-        end(sequence: sequence, isCommitted: !transaction.isRolledBack)
+        let number = try finish(willCommit)
+        if !transaction.isRolledBack { onSuccess(number) }
+        end(number: number, isCommitted: !transaction.isRolledBack)
         // Observers may have written meanwhile.
-        hasCommitted = sequence != nil
+        hasCommitted = number != nil
         return result
       } catch {
         // The first error is the one to report; SQLite may have rolled back by itself.
         try? connection.rollback()
         if case CofferError.diskFull = error { connection.checkpointForRoom() }
-        end(sequence: nil, isCommitted: false)
+        end(number: nil, isCommitted: false)
         throw error
       }
     }
@@ -268,7 +269,7 @@ package final class Session {
   /// Commits, or rolls back if there is nothing to commit.
   ///
   /// - Returns: The number of the commit, if there was one.
-  func finish(_ willCommit: (CommitIdentity?) -> Void) throws -> Int64? {
+  func finish(_ willCommit: (CommitIdentity?) -> Void) throws -> CommitNumber? {
     try checkCancellation()
     guard !transaction.isRolledBack else {
       try CofferError.translating { try connection.rollback() }
@@ -286,23 +287,23 @@ package final class Session {
     try CofferError.translating { try noteUnrecordedEnvelope() }
     // A listener may have been added since the transaction began.
     let isFeedObserved = core.feed.isObserved
-    var committed: Int64?
+    var committed: CommitNumber?
     do {
       try CofferError.translating {
         let end = try changeLog.append(
           transaction.changes, after: endOfLog(), time: transaction.time, writer: core.writer,
           author: transaction.isExpiry ? nil : authorText, action: CommitAction.text(of: transaction.actions)
         ) { identity in
-          committed = identity.sequence
+          committed = identity.number
           willCommit(identity)
           guard isFeedObserved else { return }
           core.commits.willCommit(
-            identity.sequence,
+            identity.number,
             CommitLog.OwnCommit(
               connection: owner?.id, changes: transaction.changes, names: transaction.changedNames,
               attachment: transaction.attachment))
         }
-        if end.sequence % ChangeLog.sweepInterval == 0 { try history.dropOld(time: transaction.time) }
+        if end.number % ChangeLog.sweepInterval == 0 { try history.dropOld(time: transaction.time) }
         let envelope = core.witness == nil ? nil : connection.store?.envelopeSequence
         try connection.commit()
         didRecordEnvelope()
@@ -319,11 +320,11 @@ package final class Session {
     return committed
   }
 
-  /// - Parameter envelope: Its sequence as of the write lock, while no one else could change it.
+  /// - Parameter envelope: Its number as of the write lock, while no one else could change it.
   private func noteForWitness(_ end: ChangeLog.End, _ envelope: UInt64) {
     guard let store = connection.store else { return }
     core.witness?.didCommit(
-      Witness(envelope: envelope, commit: end.sequence, link: end.link), isSynced: connection.syncsCommits, store)
+      Witness(envelope: envelope, commit: end.number, link: end.link), isSynced: connection.syncsCommits, store)
   }
 
   /// Syncs the log: everything committed so far is on disk when this returns.
@@ -333,18 +334,18 @@ package final class Session {
   }
 
   /// Notifies observers of the end of the transaction.
-  func end(sequence: Int64?, isCommitted: Bool) {
+  func end(number: CommitNumber?, isCommitted: Bool) {
     mode = .idle
     let ended = transaction
     transaction = TransactionState()
-    if let sequence {
+    if let number {
       // The cache includes all changes of this transaction.
-      if ended.isCacheCurrent { cache.snapshot = sequence }
+      if ended.isCacheCurrent { cache.commit = number }
       connection.announceCommit()
       core.feed.didCommit()
       if connection.hasOldEpochs { core.onUnfinishedRotation() }
       if let knownExpiry, knownExpiry != .max { core.expiries.expect(at: knownExpiry) }
-      if core.isMetered || sequence % Self.logCheckInterval == 0 {
+      if core.isMetered || number % Self.logCheckInterval == 0 {
         let byteCount = (try? connection.logByteCount) ?? 0
         core.checkLog(byteCount: byteCount)
         core.options.meter?.record(.log(byteCount: byteCount))

@@ -43,7 +43,7 @@ struct TransactionState {
   /// The vault key in use, once known.
   var vaultGeneration: UInt32?
   /// The version of its changes, once known.
-  var version: Int64?
+  var version: CommitNumber?
   /// The names of the collections it changed.
   var changedNames: [Int64: String] = [:]
   var isRolledBack = false

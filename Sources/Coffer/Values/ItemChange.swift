@@ -7,7 +7,7 @@ public enum ItemPart: Sendable, Hashable {
 }
 
 /// The kind of change to a key.
-public enum ChangeKind: Sendable, Hashable {
+public enum ChangeKind: Sendable, Hashable, CaseIterable {
   /// It was added.
   case inserted
   /// Its object, its metadata, or both changed.
@@ -16,6 +16,17 @@ public enum ChangeKind: Sendable, Hashable {
   case removed
   /// It was reported as changed, without a change.
   case touched
+
+  /// This change of a key and a later one, as one; nil if the second takes the first back.
+  func followed(by later: ChangeKind) -> ChangeKind? {
+    switch (self, later) {
+    case (.inserted, .removed): nil
+    case (.inserted, _): .inserted
+    case (.removed, .inserted): .updated
+    case (let kind, .touched): kind
+    default: later
+    }
+  }
 }
 
 /// How far changes reach beyond the keys that are listed.

@@ -16,7 +16,7 @@ public struct ItemInfo: Sendable, Equatable {
   public let byteCount: Int
   /// The number of the commit that last changed it: above 0, and never reused for another value of this key, even after it
   /// is removed and set again.
-  public let version: Int64
+  public let version: CommitNumber
   /// When it was last changed, to the millisecond.
   public let modified: Date
   /// When it expires; nil for never.
@@ -36,7 +36,7 @@ public struct Item: Sendable, Equatable {
   /// Its metadata, if it has any.
   public let metadata: Value?
   /// The number of the commit that last changed it; see ``ItemInfo/version``.
-  public let version: Int64
+  public let version: CommitNumber
   /// When it was last changed, to the millisecond.
   public let modified: Date
   /// When it expires; nil for never.
@@ -80,11 +80,11 @@ public struct HistoricItem: Sendable, Equatable {
   /// Its metadata, if it had any.
   public let metadata: Value?
   /// The number of the commit that set it; see ``ItemInfo/version``.
-  public let version: Int64
+  public let version: CommitNumber
   /// When it was set, to the millisecond.
   public let modified: Date
   /// The number of the commit that ended it: the version that overwrote it, unless it was removed.
-  public let endVersion: Int64
+  public let endVersion: CommitNumber
   /// When it was overwritten or removed, to the millisecond.
   public let ended: Date
   /// When it was to expire; nil for never.

@@ -1,7 +1,7 @@
 /// How new a store is.
 public struct StoreAge: Equatable, Sendable, CustomStringConvertible {
   /// The number of the last commit; nil if its record was made under another root key.
-  public let commit: Int64?
+  public let commit: CommitNumber?
   /// The number of changes to the store's slots and keys, plus one.
   public let envelope: UInt64
 

@@ -209,7 +209,7 @@ extension Fleet {
     try transaction.letNamesFollow(of: membership.id, hasDeclarations: !merge.declaringApplications.isEmpty)
     for application in merge.declaringApplications.sorted() { transaction.noteDeclarations(of: application) }
     // What the carrier has lost, or lacks in a collection that is new here, may be an old change.
-    if isRollbackAccepted || !agreeing.isEmpty { membership.setSequence(-1) }
+    if isRollbackAccepted || !agreeing.isEmpty { membership.setPushed(-1) }
     try membership.save(transaction)
     return merge
   }

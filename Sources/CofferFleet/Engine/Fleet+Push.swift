@@ -7,14 +7,14 @@ extension Fleet {
   /// - Returns: Whether everything was pushed; false if another member has committed meanwhile.
   func push(_ report: inout SyncReport) async throws -> Bool {
     guard try await settleEarlier() else { return false }
-    let (declarations, parts, sequence) = try connection.readFleets { transaction in
+    let (declarations, parts, number) = try connection.readFleets { transaction in
       // Without its records, which are deleted with the fleet, everything would look new.
       try checkIsPresent(transaction)
       let collections = try Consent(transaction, membership.id, membership.members).agreed
       try Self.check(collections, transaction, except: membership.id)
       return (
         try transaction.localDeclarations(of: membership.stored, in: collections),
-        try transaction.localChanges(of: membership.stored, in: collections), try transaction.lastSequence()
+        try transaction.localChanges(of: membership.stored, in: collections), try transaction.lastNumber()
       )
     }
     let now = try connection.readFleets { $0.time }
@@ -33,7 +33,7 @@ extension Fleet {
       report.pushedCount += drafts.count
     }
     // The next search starts after this commit; the next push stores that.
-    if report.unsharedSettings.isEmpty { membership.setSequence(sequence) }
+    if report.unsharedSettings.isEmpty { membership.setPushed(number) }
     return try await forget()
   }
 
@@ -125,7 +125,7 @@ extension Fleet {
   }
 
   private func draft(
-    _ record: Record, over before: StoredRecord?, version: Int64, _ report: inout SyncReport
+    _ record: Record, over before: StoredRecord?, version: CommitNumber, _ report: inout SyncReport
   ) throws -> Draft? {
     let name = try record.name(membership.keys)
     let object = try record.sealed(membership.keys, named: name)

@@ -77,7 +77,7 @@ final class Membership: @unchecked Sendable {
     let version = members.version
     (fleetKey, keys, members) = try Self.open(bytes, authority, identity)
     // Changes in a new collection have never been searched for.
-    if !members.collections(newSince: version).isEmpty { setSequence(-1) }
+    if !members.collections(newSince: version).isEmpty { setPushed(-1) }
     self.authority = authority
     authorityDigest = try authorityBytes.digest
     (stored.authority, stored.members) = (authorityBytes, bytes)
@@ -100,7 +100,7 @@ final class Membership: @unchecked Sendable {
   func setRevision(_ revision: String?) { stored.revision = revision }
 
   /// Records the commit up to which the store's changes were searched; -1 to search all of them.
-  func setSequence(_ sequence: Int64) { stored.sequence = sequence }
+  func setPushed(_ number: CommitNumber) { stored.pushed = number }
 
   func setSynced(_ time: Int64) { stored.synced = time }
 

@@ -17,7 +17,7 @@ extension Merge {
   /// Resolves a declaration that differs after an accepted rollback or fork: neither side has seen the other.
   private mutating func reconcile(
     declaration record: Record, over row: StoredRecord
-  ) throws -> (version: Int64, declaration: StoredDeclaration) {
+  ) throws -> (version: CommitNumber, declaration: StoredDeclaration) {
     let (key, collection) = (record.key, record.collection)
     // What a program of this host has declared since is compared as usual.
     guard let known = row.declaration, let ours = known.content, ours != record.declaration,
@@ -50,7 +50,7 @@ extension Merge {
   /// - Returns: The new state of its row.
   private mutating func merge(
     declaration record: Record, over row: StoredRecord?
-  ) throws -> (version: Int64, declaration: StoredDeclaration) {
+  ) throws -> (version: CommitNumber, declaration: StoredDeclaration) {
     let (key, collection, theirs) = (record.key, record.collection, record.declaration)
     let own = try transaction.ownDeclaration(key, in: collection)
     let earlier = row?.declaration

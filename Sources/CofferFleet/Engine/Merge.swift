@@ -58,7 +58,7 @@ struct Merge {
     rules[collection].flatMap(FleetRule.init) ?? (me.role == .reader ? .theirsWins : .laterWins)
   }
 
-  private typealias Item = (value: FleetValue, version: Int64, modified: Int64)
+  private typealias Item = (value: FleetValue, version: CommitNumber, modified: Int64)
 
   // MARK: Existing records
 
@@ -204,7 +204,7 @@ struct Merge {
   }
 
   /// Whether an item was changed here since the last sync.
-  private func isChangedHere(_ version: Int64?, _ row: StoredRecord?) -> Bool {
+  private func isChangedHere(_ version: CommitNumber?, _ row: StoredRecord?) -> Bool {
     guard let row else { return version != nil }
     if row.version == (version ?? 0) { return false }
     // Expiring is not a change.
@@ -251,7 +251,7 @@ struct Merge {
   }
 
   mutating func addConflict(
-    _ key: String, _ collection: String, _ version: Int64, winner: String, loser: String,
+    _ key: String, _ collection: String, _ version: CommitNumber, winner: String, loser: String,
     losing declaration: SharedDeclaration? = nil
   ) throws {
     conflictCount += 1

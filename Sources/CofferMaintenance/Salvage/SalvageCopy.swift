@@ -7,10 +7,10 @@ import CofferStorage
 /// not keep history.
 final class SalvageCopy {
   private let connection: SQLiteConnection
-  /// The highest version or sequence seen.
-  private var lastSequence: Int64 = 0
+  /// The highest number of a commit seen.
+  private var lastCommit: CommitNumber = 0
   private var lost: [LostRow] = []
-  private var commits: [Int64: ChangeSet] = [:]
+  private var commits: [CommitNumber: ChangeSet] = [:]
   /// The sealed collections in the vault's list.
   private var declared: [String] = []
   /// Whether there are tables for declared settings.
@@ -44,7 +44,7 @@ final class SalvageCopy {
       try addLostItems(to: &report)
       try count(into: &report)
       // Starts above all old versions, so that none is reused.
-      try ChangeLog(connection: connection).begin(after: lastSequence)
+      try ChangeLog(connection: connection).begin(after: lastCommit)
       try connection.commit()
     } catch {
       try? connection.rollback()
@@ -67,7 +67,7 @@ final class SalvageCopy {
     case .history: try takeHistoricItem(columns, isWhole: row.record.isWhole)
     case .collections: try takeCollection(columns, id: row.id)
     case .vault: try takeVault(columns, generation: row.id)
-    case .changes: try takeCommit(columns, sequence: row.id)
+    case .changes: try takeCommit(columns, number: row.id)
     case .applications: try takeApplication(columns[0].text, version: columns[1].text)
     case .declarations:
       guard row.record.isWhole else { break }
@@ -112,7 +112,7 @@ final class SalvageCopy {
     guard let type = columns[6].integer, let ended = columns[4].integer,
       ended >= place.version, Self.numbers.contains(ended)
     else { throw MalformedRow() }
-    lastSequence = max(lastSequence, ended)
+    lastCommit = max(lastCommit, ended)
     guard isWhole, let data = columns[11].blob else { return lose(place, .earlierValue, Self.cutOff) }
     let metadata = columns[10].blob
     guard SalvagedBytes(type: type, bytes: data).isReadable,
@@ -167,12 +167,12 @@ final class SalvageCopy {
     try statement.run()
   }
 
-  private func takeCommit(_ columns: [RecordColumn], sequence: Int64?) throws {
-    guard let sequence, Self.numbers.contains(sequence),
+  private func takeCommit(_ columns: [RecordColumn], number: CommitNumber?) throws {
+    guard let number, Self.numbers.contains(number),
       let changes = columns[9].blob.flatMap(ChangeSet.init(packed:))
     else { throw MalformedRow() }
-    lastSequence = max(lastSequence, sequence)
-    commits[sequence] = changes
+    lastCommit = max(lastCommit, number)
+    commits[number] = changes
   }
 
   /// - Parameter version: nil if there was none, or it is lost.
@@ -240,14 +240,14 @@ final class SalvageCopy {
 
   // MARK: Losses
 
-  private typealias Place = (collection: Int64, key: String, version: Int64)
+  private typealias Place = (collection: Int64, key: String, version: CommitNumber)
 
   /// The item that a row of `items` or `history` belongs to.
   private func place(_ columns: [RecordColumn]) throws -> Place {
     guard let collection = columns[0].integer, collection > 0, let key = columns[1].text,
       let version = columns[2].integer, version > 0, Self.numbers.contains(version)
     else { throw MalformedRow() }
-    lastSequence = max(lastSequence, version)
+    lastCommit = max(lastCommit, version)
     return (collection, key, version)
   }
 
@@ -270,7 +270,7 @@ final class SalvageCopy {
   /// Adds items that the change log names, but that were not found.
   private func addItemsOfChangeLog() throws {
     let known = Set(lost.map { LoggedItem(collection: $0.collection, key: ByteString($0.key)) })
-    for item in LoggedItem.all(upTo: lastSequence, in: commits).sorted() where !known.contains(item) {
+    for item in LoggedItem.all(upTo: lastCommit, in: commits).sorted() where !known.contains(item) {
       guard try !has(item.key.string, in: item.collection) else { continue }
       lost.append(
         LostRow(collection: item.collection, key: item.key.string, part: .item, reason: "its page is damaged"))

@@ -5,16 +5,16 @@ public struct ChangeLogReport: Sendable {
   /// How many commits it holds.
   public let count: Int
   /// The numbers of the first and the last of them; nil for an empty log.
-  public let commits: ClosedRange<UInt64>?
+  public let commits: ClosedRange<CommitNumber>?
   /// The last commit for which the record outside of the store vouches, with all before it; nil without a record,
   /// and if the log no longer has its commit.
   ///
   /// Without one, only the chain vouches for the log, and anyone with the store's key can rebuild that.
-  public let recordedCommit: UInt64?
+  public let recordedCommit: CommitNumber?
   /// The commit of a record that vouches for nothing any more, because the log begins after that commit.
-  package let passedCommit: UInt64?
+  package let passedCommit: CommitNumber?
   /// The commits that erased collections, see `ReadWriteTransaction.erase(collection:)`.
-  public let erasures: [UInt64]
+  public let erasures: [CommitNumber]
   /// How many earlier commits have lost keys to them.
   public let emptiedCount: Int
   /// The problems found.
@@ -22,10 +22,10 @@ public struct ChangeLogReport: Sendable {
 
   init(_ check: ChangeLogCheck) {
     count = check.count
-    commits = check.commits.map { UInt64(clamping: $0.lowerBound)...UInt64(clamping: $0.upperBound) }
-    recordedCommit = check.recordedCommit.map { UInt64(clamping: $0) }
-    passedCommit = check.passedCommit.map { UInt64(clamping: $0) }
-    erasures = check.erasures.map { UInt64(clamping: $0) }
+    commits = check.commits
+    recordedCommit = check.recordedCommit
+    passedCommit = check.passedCommit
+    erasures = check.erasures
     emptiedCount = check.emptiedCount
     problems = check.problems.map { VerificationProblem(.changeLog, $0) }
   }

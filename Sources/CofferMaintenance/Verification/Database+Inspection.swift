@@ -20,7 +20,7 @@ public struct DatabaseStatus: Sendable {
   /// The slots that open the store.
   public let slots: [SlotInfo]
   /// The number of the last commit.
-  public let snapshot: UInt64
+  public let lastCommit: CommitNumber
   /// The number of keys that pages may be sealed under: one, or more while a re-encryption is unfinished.
   public let epochCount: Int
   /// Permissions that let others access the files, as sentences: modes wider than 0600, a folder writable by others.
@@ -59,7 +59,7 @@ extension Database {
             pageCount: try session.connection.statement("PRAGMA page_count").first { Int($0.integer(0)) } ?? 0,
             log: try LogStatus(of: store, connection: session.connection),
             slots: store.envelope.slots.map(SlotInfo.init),
-            snapshot: try session.snapshot(), epochCount: store.envelope.epochs.count,
+            lastCommit: try session.commitNumber(), epochCount: store.envelope.epochs.count,
             fileProblems: store.fileProblems(), logProblem: logProblem,
             tailProblems: PageVerification.problems(tailByteCount: try store.tailByteCount()),
             damagedEnvelopeCopies: try store.damagedEnvelopeCopies().filter { !outdatedCopies.contains($0) },

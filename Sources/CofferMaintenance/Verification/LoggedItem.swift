@@ -9,12 +9,12 @@ struct LoggedItem: Hashable, Comparable {
   /// The items that the newest commits set and did not remove.
   ///
   /// A missing commit may have removed anything, so the search ends at the first gap.
-  static func all(upTo sequence: Int64, in commits: [Int64: ChangeSet]) -> Set<LoggedItem> {
+  static func all(upTo number: CommitNumber, in commits: [CommitNumber: ChangeSet]) -> Set<LoggedItem> {
     var set: Set<LoggedItem> = []
     var seen: Set<LoggedItem> = []
     var closed: Set<Int64> = []
-    var sequence = sequence
-    while let commit = commits[sequence] {
+    var number = number
+    while let commit = commits[number] {
       for (id, change) in commit.collections where !closed.contains(id) {
         for (key, keyChange) in change.keys {
           let item = LoggedItem(collection: id, key: key)
@@ -24,7 +24,7 @@ struct LoggedItem: Hashable, Comparable {
         if change.isCleared || change.isUnlisted { closed.insert(id) }
       }
       if commit.isAllCleared { break }
-      sequence -= 1
+      number -= 1
     }
     return set
   }

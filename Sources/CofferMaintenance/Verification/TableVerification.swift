@@ -10,9 +10,9 @@ struct TableVerification {
 
   /// The collections in the store.
   private var collections: [Int64: Collection] = [:]
-  private var lastSequence: Int64 = 0
+  private var lastCommit: CommitNumber = 0
   /// The change log.
-  private var commits: [Int64: ChangeSet] = [:]
+  private var commits: [CommitNumber: ChangeSet] = [:]
   /// The number of the vault's key.
   private var vaultGeneration: UInt32?
 
@@ -76,9 +76,9 @@ struct TableVerification {
   // MARK: Tables
 
   private mutating func checkChangeLog(_ session: Session) throws {
-    lastSequence = ChangeLog.maximumNumber
+    lastCommit = ChangeLog.maximumNumber
     try reading { tables in
-      tables.lastSequence = try session.changeLog.lastSequence()
+      tables.lastCommit = try session.changeLog.lastNumber()
       try session.changeLog.checkRoom()
     }
     try session.connection.statement("SELECT sequence, keys, total FROM changes ORDER BY sequence").query { row in
@@ -173,7 +173,7 @@ struct TableVerification {
       guard isReadable(row) else { return }
       check(row, "An earlier value", session)
       historicItemCount += 1
-      if row.integer(8) <= row.integer(7) || row.integer(8) > lastSequence {
+      if row.integer(8) <= row.integer(7) || row.integer(8) > lastCommit {
         note(
           "An earlier value for \"\(row.text(6))\" ended with commit \(row.integer(8)), which is impossible.")
       }
@@ -182,7 +182,7 @@ struct TableVerification {
 
   /// Items that went without a line in the change log.
   private mutating func checkLoggedItems(_ session: Session) throws {
-    for item in LoggedItem.all(upTo: lastSequence, in: commits).sorted() {
+    for item in LoggedItem.all(upTo: lastCommit, in: commits).sorted() {
       let statement = try session.connection.statement("SELECT 1 FROM items WHERE collection = ? AND key = ?")
       statement.bind(item.collection, at: 1)
       statement.bind(item.key.string, at: 2)
@@ -206,7 +206,7 @@ struct TableVerification {
       return note("\(what) for \"\(key)\" refers to collection \(row.integer(5)), which does not exist.")
     }
     let place = "\(what) for \"\(key)\" in \"\(collection.name)\""
-    if row.integer(7) <= 0 || row.integer(7) > lastSequence {
+    if row.integer(7) <= 0 || row.integer(7) > lastCommit {
       note("\(place) refers to commit \(row.integer(7)), which does not exist.")
     }
     if let problem = problem(row, key, collection, session) { note("\(place) \(problem).") }

@@ -66,7 +66,7 @@ struct LogCommand: ParsableCommand {
       let commits = try transaction.rememberedCommits()
       var changes = commits.flatMap(filter.changes)
       if let collection = filter.collection?.name, let key = filter.key {
-        let first = commits.first?.snapshot ?? .max
+        let first = commits.first?.number ?? .max
         changes = try Self.changes(of: key, in: collection, before: first, transaction) + changes
       }
       return (changes, try what.map { try transaction.hasObject(forKey: CommandArguments.value($0)) } ?? false)
@@ -107,15 +107,14 @@ struct LogCommand: ParsableCommand {
 
   /// The changes in a key's history from commits that the change log no longer contains, oldest first.
   private static func changes(
-    of key: String, in collection: String, before first: UInt64, _ transaction: borrowing ReadTransaction
+    of key: String, in collection: String, before first: CommitNumber, _ transaction: borrowing ReadTransaction
   ) throws -> [KeyChange] {
-    func change(_ commit: Int64, _ what: String, _ time: Date, _ author: Author?) -> KeyChange {
-      KeyChange(
-        commit: UInt64(clamping: commit), what: what, collection: collection, key: key, time: time, author: author)
+    func change(_ commit: CommitNumber, _ what: String, _ time: Date, _ author: Author?) -> KeyChange {
+      KeyChange(commit: commit, what: what, collection: collection, key: key, time: time, author: author)
     }
     let history = try transaction.history(forKey: key, inCollection: collection).reversed()
     var changes: [KeyChange] = []
-    var lastEnd: Int64?
+    var lastEnd: CommitNumber?
     for item in history {
       changes.append(change(item.version, item.version == lastEnd ? "updated" : "inserted", item.modified, item.author))
       changes.append(change(item.endVersion, item.hasExpired ? "expired" : "removed", item.ended, item.endedBy))

@@ -30,7 +30,9 @@ struct RevertCommand: ParsableCommand {
     }
     guard let at = argument.utf8.lastIndex(of: UInt8(ascii: "@")) else { throw refusal("the version is missing") }
     let text = argument[argument.utf8.index(after: at)...]
-    guard let number = Int64(text), number > 0 else { throw refusal("\"\(text)\" is not the number of a version") }
+    guard let number = CommitNumber(text), number > 0 else {
+      throw refusal("\"\(text)\" is not the number of a version")
+    }
     let reference = try common.reference(String(argument[..<at]))
     let session = try CommandSession(
       common, in: [reference.place], isWriting: true, force: declared.force, undeclared: declared.undeclared)

@@ -65,8 +65,8 @@ struct StatusCommand: ParsableCommand {
     init(_ transaction: borrowing ReadTransaction) throws {
       collections = try transaction.allCollections().count
       keys = try transaction.session.count(in: nil)
-      let snapshot = try transaction.snapshot()
-      lastCommit = snapshot == 0 ? nil : try transaction.changes(since: snapshot - 1)?.last
+      let number = try transaction.commitNumber()
+      lastCommit = number == 0 ? nil : try transaction.changes(since: number - 1)?.last
       nextExpiry = try transaction.nextExpiry()
       let due = try transaction.itemsDue(before: .distantFuture)
       overdue = due.count { ($0.due ?? .distantFuture) <= Date() }
@@ -88,7 +88,7 @@ struct StatusCommand: ParsableCommand {
       "\(DisplayText.byteCount(status.pageCount * status.pageSize)), and "
         + "\(DisplayText.byteCount(status.log.byteCount)) of log",
     ])
-    var last = "\(status.snapshot)"
+    var last = "\(status.lastCommit)"
     if let time = counts.lastCommit?.time { last += ", \(Timestamp.text(time))" }
     if let author = counts.lastCommit?.author { last += ", \(DisplayText.escapingControls(author.description))" }
     table.add(["last commit", last])
@@ -119,7 +119,7 @@ struct StatusCommand: ParsableCommand {
       ("path", JSONText.quoted(status.path)), ("store", JSONText.quoted(status.storeID)),
       ("format", "\(status.formatVersion)"), ("collections", "\(counts.collections)"), ("keys", "\(counts.keys)"),
       ("bytes", "\(status.pageCount * status.pageSize)"), ("logBytes", "\(status.log.byteCount)"),
-      ("snapshot", "\(status.snapshot)"), ("lastCommit", time(counts.lastCommit?.time)),
+      ("snapshot", "\(status.lastCommit)"), ("lastCommit", time(counts.lastCommit?.time)),
       ("lastAuthor", counts.lastCommit?.author.map(ChangeText.json) ?? "null"), ("nextExpiry", time(counts.nextExpiry)),
       ("nextDue", time(counts.nextDue)), ("overdue", "\(counts.overdue)"), ("slots", "\(status.slots.count)"),
       ("epochs", "\(status.epochCount)"), ("vault", JSONText.quoted(state)), ("unlockedUntil", time(end)),

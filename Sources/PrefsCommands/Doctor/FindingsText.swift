@@ -106,7 +106,7 @@ package struct FindingsText {
       members += [
         ("format", "\(status.formatVersion)"), ("store", JSONText.quoted(status.storeID)),
         ("pageSize", "\(status.pageSize)"), ("pages", "\(status.pageCount)"), ("logBytes", "\(status.logByteCount)"),
-        ("log", Self.json(status.log)), ("snapshot", "\(status.snapshot)"), ("epochs", "\(status.epochCount)"),
+        ("log", Self.json(status.log)), ("snapshot", "\(status.lastCommit)"), ("epochs", "\(status.epochCount)"),
         ("slots", JSONText.array(status.slots.map(SlotText.json))),
         ("damagedEnvelopeCopies", JSONText.array(status.damagedEnvelopeCopies.map { "\($0)" })),
         ("outdatedEnvelopeCopies", JSONText.array(status.outdatedEnvelopeCopies.map { "\($0)" })),

@@ -9,13 +9,13 @@ struct CollectionEdit {
   /// What is in force instead of values in them, as sentences.
   let locks: [String]
   private let before: [ByteString: ImportedSetting]
-  private let versions: [ByteString: Int64]
+  private let versions: [ByteString: CommitNumber]
 
   /// A key that was changed in the editor.
   struct Change {
     let key: String
     /// The version given to the editor; 0 for a new key.
-    let version: Int64
+    let version: CommitNumber
     /// The new value; nil when the key is gone.
     let value: Value?
   }

@@ -39,7 +39,7 @@ struct ChangeFilter {
     func add(_ what: String, _ collection: String?, _ key: String?, time: Date? = nil, action: String? = nil) {
       changes.append(
         KeyChange(
-          commit: commit.snapshot, position: commit.position, what: what, collection: collection, key: key,
+          commit: commit.number, position: commit.position, what: what, collection: collection, key: key,
           action: action, time: time ?? commit.time, author: commit.author))
     }
     for action in commit.actions where concerns(action) {
@@ -73,7 +73,7 @@ struct ChangeFilter {
 /// A change as shown on one line.
 struct KeyChange {
   /// The number of the commit.
-  let commit: UInt64
+  let commit: CommitNumber
   /// Its place in the history of the store; nil if it is no longer in the change log.
   var position: CommitPosition?
   /// The kind of change, or the action.

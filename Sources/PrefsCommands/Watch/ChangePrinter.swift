@@ -17,7 +17,7 @@ import Synchronization
 final class ChangePrinter: Sendable {
   private struct State {
     /// The last commit that was printed, of which generation of the store.
-    var last: UInt64 = 0
+    var last: CommitNumber = 0
     var generation = 0
     var failure: (any Error)?
   }
@@ -37,10 +37,10 @@ final class ChangePrinter: Sendable {
   /// Prints a commit, unless it was printed before.
   func print(_ commit: Commit) {
     state.withLock { state in
-      guard state.failure == nil, commit.generation != state.generation || commit.snapshot > state.last else { return }
+      guard state.failure == nil, commit.generation != state.generation || commit.number > state.last else { return }
       do {
         try write(filter.changes(in: commit))
-        (state.generation, state.last) = (commit.generation, commit.snapshot)
+        (state.generation, state.last) = (commit.generation, commit.number)
       } catch {
         state.failure = error
         end.signal()
@@ -64,9 +64,9 @@ final class ChangePrinter: Sendable {
       if let commits {
         for commit in commits { try write(filter.changes(in: commit)) }
       } else {
-        try write([KeyChange(commit: last.snapshot, position: last, what: "everything", collection: nil, key: nil)])
+        try write([KeyChange(commit: last.number, position: last, what: "everything", collection: nil, key: nil)])
       }
-      state.last = last.snapshot
+      state.last = last.number
     }
   }
 

@@ -21,9 +21,9 @@ struct UndoRecord: Sendable {
     /// What was there; nil where the key was not.
     let before: Item?
     /// The version that the save left, or an undo of later saves has left again; 0 where the key is gone.
-    var version: Int64
+    var version: CommitNumber
 
-    fileprivate func isOf(_ other: Entry, version: Int64) -> Bool {
+    fileprivate func isOf(_ other: Entry, version: CommitNumber) -> Bool {
       self.version == version && key.utf8.elementsEqual(other.key.utf8)
         && collection.utf8.elementsEqual(other.collection.utf8)
     }
@@ -69,14 +69,14 @@ extension PageStore {
   private struct Change {
     enum Action {
       case set(text: String, type: String)
-      case restore(version: Int64)
+      case restore(version: CommitNumber)
       case remove
     }
 
     let collection: String
     let key: String
     /// The version that the person saw; 0 stands for none.
-    let version: Int64
+    let version: CommitNumber
     let action: Action
 
     init(_ request: PageRequest) throws {
@@ -126,7 +126,7 @@ extension PageStore {
   }
 
   private func requireUnchanged(
-    _ expected: [(collection: String, key: String, version: Int64)], _ json: SettingJSON,
+    _ expected: [(collection: String, key: String, version: CommitNumber)], _ json: SettingJSON,
     _ transaction: borrowing ReadWriteTransaction
   ) throws {
     var settings: [String] = []

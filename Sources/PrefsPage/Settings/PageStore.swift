@@ -97,7 +97,7 @@ final class PageStore: Sendable {
     }
     let isListed = !keys.isEmpty && keys.count <= Self.namedKeys && commit.scope == .keys && commit.actions.isEmpty
     return JSONText.object([
-      ("snapshot", "\(commit.snapshot)"), ("keys", isListed ? JSONText.array(keys) : "null"),
+      ("snapshot", "\(commit.number)"), ("keys", isListed ? JSONText.array(keys) : "null"),
       ("author", commit.author.map(ChangeText.json) ?? "null"),
     ])
   }

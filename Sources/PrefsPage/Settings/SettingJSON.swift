@@ -37,7 +37,7 @@ struct SettingJSON {
     let version = try transaction.version(forKey: key, inCollection: collection)
     guard version > 0 else { return nil }
     // The commits remember who made them, also where the collection keeps no history; a sealed item need not be opened.
-    let commit = try transaction.changes(since: UInt64(version) - 1)?
+    let commit = try transaction.changes(since: version - 1)?
       .first { $0.hasChange(forKey: key, inCollection: collection) }
     if let author = commit?.author { return author }
     return reader.isSealed(collection) ? nil : try transaction.item(forKey: key, inCollection: collection)?.author

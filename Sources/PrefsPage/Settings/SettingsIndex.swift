@@ -13,7 +13,7 @@ struct SettingsIndex: Sendable {
   /// Grows with each change of the list.
   private(set) var revision = 0
   /// The last commit that is in it.
-  private(set) var snapshot: UInt64 = 0
+  private(set) var lastCommit: CommitNumber = 0
   /// The generation of the store that this is a commit of.
   private var generation = 0
   private let scope: CollectionScope
@@ -51,7 +51,7 @@ struct SettingsIndex: Sendable {
       generation = commit.generation
       return
     }
-    guard commit.snapshot > snapshot else { return }
+    guard commit.number > lastCommit else { return }
     let collections = commit.changedCollections
     let isWhole = collections.isEmpty || commit.scope != .keys
     // Nothing changed but declarations or environments, or too much to be listed.
@@ -67,7 +67,7 @@ struct SettingsIndex: Sendable {
   }
 
   private mutating func finish(_ transaction: borrowing ReadTransaction) throws {
-    snapshot = try transaction.snapshot()
+    lastCommit = try transaction.commitNumber()
     matches = [:]
     revision += 1
   }

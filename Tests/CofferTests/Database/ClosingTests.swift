@@ -233,7 +233,7 @@ import Testing
     func rollBack() throws {
       let connection = try SQLiteConnection(
         store: Store.open(at: store.path, key: store.key), busyTimeout: .seconds(5))
-      let third = try database.makeConnection().read { try $0.snapshot() } - 2
+      let third = try database.makeConnection().read { try $0.commitNumber() } - 2
       try connection.beginWrite(.full)
       try connection.execute("DELETE FROM changes WHERE sequence > \(third)")
       try connection.execute("UPDATE items SET data = x'0000000000000003', version = \(third) WHERE key = 'n'")
@@ -265,11 +265,11 @@ import Testing
       notices.withLock { $0.append(notification) }
       told.signal()
     }
-    let before = try fixture.database.makeConnection().read { try $0.snapshot() }
+    let before = try fixture.database.makeConnection().read { try $0.commitNumber() }
     try fixture.rollBack()
     try fixture.database.makeConnection().readWrite { try $0.setObject(1, forKey: "other") }
     told.wait()
-    #expect(notices.withLock { $0[0].scope == .everything && $0[0].snapshot < before })
+    #expect(notices.withLock { $0[0].scope == .everything && $0[0].number < before })
     #expect(try fixture.database.makeConnection().read { try $0.changes(since: before) } == nil)
     try fixture.database.makeConnection().readWrite { try $0.setObject(2, forKey: "other") }
     told.wait()

@@ -151,11 +151,11 @@ import Testing
   @Test("is in the log with the next commit if its own failed, and in the pages, which refuse the earlier envelope")
   func recorded() throws {
     let place = try Place()
-    let start = try place.database.makeConnection().read { try $0.snapshot() }
+    let start = try place.database.makeConnection().read { try $0.commitNumber() }
     #expect(try place.filling(from: 1, isLasting: true, of: "-wal") { try place.make(.add) })
     #expect(try place.slots().map(\.id) == [0, 1, 2])
     let connection = try place.database.makeConnection()
-    #expect(try connection.read { try $0.snapshot() } == start)
+    #expect(try connection.read { try $0.commitNumber() } == start)
     try connection.readWrite { try $0.setObject(1, forKey: "n") }
     try connection.readWrite { try $0.setObject(2, forKey: "n") }
     let commits = try #require(try connection.read { try $0.changes(since: start) })
@@ -172,7 +172,7 @@ import Testing
     let database = place.database
     let connection = try database.makeConnection()
     try database.vault.create(key: .key(.random(count: 32)))
-    let start = try connection.read { try $0.snapshot() }
+    let start = try connection.read { try $0.commitNumber() }
     for change in [Change.add, .change, .label, .remove] { try place.make(change) }
     try database.rotate()
     try database.rotate(newRootKeyFor: [place.key], droppingSlots: [2])

@@ -131,7 +131,7 @@ import Testing
       // Whatever the result, it returns.
       let connection = try database.makeConnection()
       _ = try? connection.read { transaction in
-        _ = try? transaction.snapshot()
+        _ = try? transaction.commitNumber()
         for collection in ["c", "other"] {
           _ = try? transaction.itemInfos(inCollection: collection).map { Timestamp.text($0.modified) }
           _ = try? transaction.value(forKey: "k0", inCollection: collection)
@@ -139,7 +139,7 @@ import Testing
           _ = try? transaction.history(forKey: "k0", inCollection: collection).map { Timestamp.text($0.ended) }
           _ = try? transaction.historyLimits(forCollection: collection)
         }
-        for snapshot in [0, 1, UInt64(Int64.max), .max] { _ = try? transaction.changes(since: snapshot) }
+        for number in [.min, -1, 0, 1, CommitNumber.max] { _ = try? transaction.changes(since: number) }
       }
       for key in ["k0", "k1", "new"] {
         try? connection.readWrite { try $0.setObject(1, forKey: key, inCollection: "c") }

@@ -30,7 +30,7 @@ extension WriterTests {
   @Test("5.10 that are cancelled roll back at any operation, and throw", arguments: 0...8)
   func cancelledWrite(_ moment: Int) async throws {
     try await connection.readWrite { try $0.setObject("old", forKey: "k") }
-    let snapshot = try await connection.read { try $0.snapshot() }
+    let snapshot = try await connection.read { try $0.commitNumber() }
     let observer = TestObserver("a", journal)
     database.add(transactionObserver: observer, extent: .databaseLifetime)
     let isComplete = Lock<[Bool]>([])
@@ -74,7 +74,7 @@ extension WriterTests {
     let (value, collections, now) = try await other.read { transaction in
       (
         try transaction.object(forKey: "k", as: String.self), try transaction.allCollections(),
-        try transaction.snapshot()
+        try transaction.commitNumber()
       )
     }
     #expect(value == "old")

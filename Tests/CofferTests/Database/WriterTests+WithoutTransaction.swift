@@ -14,7 +14,7 @@ extension WriterTests {
           try transaction.setObject(1, forKey: key)
           let keys = try keys()
           #expect(keys.last == key)
-          #expect(try transaction.snapshot() == UInt64(keys.count + 1))
+          #expect(try transaction.commitNumber() == CommitNumber(keys.count + 1))
         }
         try other.readWrite { try $0.setObject(1, forKey: "c") }
         #expect(try transaction.allKeys() == ["a", "b", "c"])
@@ -22,7 +22,7 @@ extension WriterTests {
       }
     }
     #expect(try keys() == ["a", "b", "c"])
-    #expect(try connection.read { try $0.snapshot() } == 4)
+    #expect(try connection.read { try $0.commitNumber() } == 4)
   }
 
   @Test("5.9 make a savepoint, or a reentrant write, one transaction if there is none")

@@ -136,10 +136,10 @@ import Testing
     }
     #expect(
       journal.takeWithoutValues() == [
-        "a did insertion a", "a did insertion b", "a did insertion c", "a willCommit", "a didCommit",
+        "a inserted a", "a inserted b", "a inserted c", "a willCommit", "a didCommit",
       ])
     try connection.unsafeReentrantWrite { try $0.setObject(1, forKey: "d") }
-    #expect(journal.takeWithoutValues() == ["a did insertion d", "a willCommit", "a didCommit"])
+    #expect(journal.takeWithoutValues() == ["a inserted d", "a willCommit", "a didCommit"])
     #expect(throws: Refusal.self) {
       try connection.unsafeReentrantWrite { transaction in
         try transaction.removeAllObjects()
@@ -185,14 +185,14 @@ import Testing
     try connection.readWrite { transaction in
       for collection in ["", "c"] { try transaction.setObject(1, forKey: "k", inCollection: collection) }
     }
-    let snapshot = try connection.read { try $0.snapshot() }
+    let snapshot = try connection.read { try $0.commitNumber() }
     try connection.erase()
     try connection.erase()
     try other.read { transaction in
       let count = try transaction.numberOfKeysInAllCollections()
       #expect(count == 0)
       #expect(try transaction.allCollections().isEmpty)
-      #expect(try transaction.snapshot() == snapshot + 1)
+      #expect(try transaction.commitNumber() == snapshot + 1)
     }
     try connection.vacuum()
     try connection.beginLongLivedReadTransaction()

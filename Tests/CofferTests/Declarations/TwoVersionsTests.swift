@@ -385,12 +385,12 @@ import Testing
   @Test("write nothing when the same one opens the store again, until its last recorded opening is old")
   func opened() throws {
     #expect(try start("1", mayRunFor: 86_400) == "ready")
-    let snapshot = try read { try $0.snapshot() }
+    let snapshot = try read { try $0.commitNumber() }
     #expect(try start("1", mayRunFor: 86_400) == "ready")
-    #expect(try read { try $0.snapshot() } == snapshot)
+    #expect(try read { try $0.commitNumber() } == snapshot)
     try database.makeConnection().perform { try $0.connection.execute("UPDATE versions SET until = until - 9000000") }
     #expect(try start("1", mayRunFor: 86_400) == "ready")
-    #expect(try read { try $0.snapshot() } == snapshot + 1)
+    #expect(try read { try $0.commitNumber() } == snapshot + 1)
     let versions = try read { try $0.programVersions() }
     #expect(versions.map(\.name) == ["shop 1"])
     #expect(versions[0].until - versions[0].opened == 86_400_000 * 11 / 10)

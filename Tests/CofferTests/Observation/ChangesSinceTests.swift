@@ -15,12 +15,12 @@ import Testing
     connection = try database.makeConnection()
   }
 
-  private func snapshot() throws -> UInt64 {
-    try connection.read { try $0.snapshot() }
+  private func commitNumber() throws -> CommitNumber {
+    try connection.read { try $0.commitNumber() }
   }
 
-  private func changes(since snapshot: UInt64) throws -> [Commit]? {
-    try connection.read { try $0.changes(since: snapshot) }
+  private func changes(since number: CommitNumber) throws -> [Commit]? {
+    try connection.read { try $0.changes(since: number) }
   }
 
   private func changes(since position: CommitPosition) throws -> [Commit]? {
@@ -29,7 +29,7 @@ import Testing
 
   @Test("are listed in order, of every origin")
   func order() throws {
-    let start = try snapshot()
+    let start = try commitNumber()
     #expect(try changes(since: start)?.count == 0)
     try connection.readWrite { transaction in
       try transaction.setObject(1, forKey: "a\0", inCollection: "c")
@@ -39,20 +39,20 @@ import Testing
     #expect(try store.worker("insert", "x", "2").status == 0)
     try connection.readWrite { try $0.touchRow(forKey: "") }
     let commits = try #require(try changes(since: start))
-    #expect(commits.map(\.snapshot) == Array(start + 1...start + 5))
+    #expect(commits.map(\.number) == Array(start + 1...start + 5))
     #expect(commits.map(\.origin) == [.thisDatabase, .thisDatabase, .elsewhere, .elsewhere, .thisDatabase])
     #expect(commits.map(\.changedCollections) == [["", "c"], ["c"], ["numbers"], ["numbers"], [""]])
     #expect(commits[0].kind(forKey: "a\0", inCollection: "c") == .inserted)
     #expect(commits[1].kind(forKey: "a\0", inCollection: "c") == .removed)
     #expect(commits[3].changedKeys(inCollection: "numbers") == ["x1"])
     #expect(commits[4].kind(forKey: "") == .touched)
-    #expect(try changes(since: start + 4)?.map(\.snapshot) == [start + 5])
+    #expect(try changes(since: start + 4)?.map(\.number) == [start + 5])
     #expect(try changes(since: start + 5)?.count == 0)
   }
 
   @Test("are unknown for a snapshot older than the log, or that never existed")
   func unknown() throws {
-    let start = try snapshot()
+    let start = try commitNumber()
     #expect(try changes(since: start + 1) == nil)
     #expect(try changes(since: .max) == nil)
     try connection.perform { session in
@@ -61,7 +61,7 @@ import Testing
       try session.connection.commit()
     }
     #expect(try changes(since: start) == nil)
-    let last = try snapshot()
+    let last = try commitNumber()
     #expect(try changes(since: last - 100)?.count == 100)
     // The log was written outside the connection's transactions, which continue from it.
     try connection.readWrite { try $0.setObject(1, forKey: "k") }
@@ -79,10 +79,10 @@ import Testing
     #expect(try connection.read { try $0.changes(since: common)?.map(\.position).last } == last)
     try Database.restore(at: store.path, from: backup, key: store.key, force: true)
     for value in 0..<5 { try connection.readWrite { try $0.setObject(value, forKey: "new") } }
-    #expect(try snapshot() > last.snapshot)
+    #expect(try commitNumber() > last.number)
     #expect(try changes(since: last) == nil)
     let known = try #require(try changes(since: common))
-    #expect(known.first?.snapshot == common.snapshot + 1 && known.contains { $0.actions == [.restored] })
+    #expect(known.first?.number == common.number + 1 && known.contains { $0.actions == [.restored] })
     #expect(known.suffix(5).allSatisfy { $0.changedKeys() == ["new"] })
     #expect(try changes(since: .beginning)?.isEmpty == false)
     try connection.perform { session in
@@ -91,8 +91,8 @@ import Testing
       try session.connection.commit()
     }
     let start = try #require(try connection.perform { try Metadata(connection: $0.connection).logStart() })
-    let dropped = CommitPosition(start.sequence, start.link)
-    #expect(try changes(since: dropped)?.first?.snapshot == dropped.snapshot + 1)
+    let dropped = CommitPosition(start.number, start.link)
+    #expect(try changes(since: dropped)?.first?.number == dropped.number + 1)
     for passed in [common, .beginning] { #expect(try changes(since: passed) == nil) }
   }
 
@@ -101,7 +101,7 @@ import Testing
     try connection.readWrite { try $0.setObject(1, forKey: "k") }
     let position = try connection.read { try $0.position() }
     #expect(CommitPosition(position.description) == position && CommitPosition("0") == .beginning)
-    let number = try #require(CommitPosition("\(position.snapshot)"))
+    let number = try #require(CommitPosition("\(position.number)"))
     #expect(try connection.read { try $0.changes(since: number) } == nil)
     for text in [
       "", "-", "x", "+7", "-7", " 7", "7 ", "7-", "-00000000", "7-0000000", "7-000000000", "7-0000000g", "7-0000000A",
@@ -113,14 +113,14 @@ import Testing
 
   @Test("end with the snapshot being read, without the changes of the transaction")
   func ownSnapshot() throws {
-    let start = try snapshot()
+    let start = try commitNumber()
     let other = try database.makeConnection()
     try connection.beginLongLivedReadTransaction()
     try other.readWrite { try $0.setObject(1, forKey: "k") }
     #expect(try changes(since: start)?.count == 0)
     #expect(try changes(since: start + 1) == nil)
     let jumped = try connection.endLongLivedReadTransaction()
-    #expect(try changes(since: start)?.map(\.snapshot) == jumped.map(\.snapshot))
+    #expect(try changes(since: start)?.map(\.number) == jumped.map(\.number))
     try connection.readWrite { transaction in
       try transaction.setObject(2, forKey: "k")
       #expect(try transaction.changes(since: start)?.count == 1)
@@ -135,7 +135,7 @@ import Testing
   func clearedCollections() throws {
     for erases in [false, true] {
       try connection.readWrite { try $0.setObject(1, forKey: "k", inCollection: "gone") }
-      let start = try snapshot()
+      let start = try commitNumber()
       try connection.readWrite { transaction in
         if erases {
           try transaction.erase(collection: "gone")
@@ -156,7 +156,7 @@ import Testing
       try transaction.setObject(1, forKey: "k", inCollection: "gone as well")
       try transaction.setObject(1, forKey: "k", inCollection: "kept")
     }
-    let start = try snapshot()
+    let start = try commitNumber()
     try connection.readWrite { transaction in
       try transaction.setObject(2, forKey: "k", inCollection: "gone")
       try transaction.setObject(2, forKey: "k", inCollection: "kept")
@@ -173,7 +173,7 @@ import Testing
     #expect(commits.hasChange(forKey: "k", inCollection: "gone"))
     #expect(commits.changedKeys(inCollection: "kept") == ["k"])
 
-    let before = try snapshot()
+    let before = try commitNumber()
     try connection.readWrite { try $0.removeAllObjectsInAllCollections() }
     #expect(try changes(since: before)?.map(\.scope) == [.everything])
   }

@@ -59,7 +59,7 @@ final class Heard: Sendable {
     #expect(try store.worker("insert", "x", "2").status == 0)
 
     let notifications = heard.first(4)
-    #expect(notifications.map(\.snapshot) == [2, 3, 4, 5].map { $0 + notifications[0].snapshot - 2 })
+    #expect(notifications.map(\.number) == [2, 3, 4, 5].map { $0 + notifications[0].number - 2 })
     #expect(notifications.map(\.origin) == [.connection(connection.id), .connection(other.id), .elsewhere, .elsewhere])
     #expect(notifications[0].changedKeys(inCollection: "c") == ["inserted", "removed", "touched", "updated"])
     #expect(notifications[0].kind(forKey: "inserted", inCollection: "c") == .inserted)
@@ -76,7 +76,7 @@ final class Heard: Sendable {
     try connection.readWrite { try $0.setObject(1, forKey: "k") }
     let registration = try listen()
     defer { registration.cancel() }
-    let snapshot = try connection.read { try $0.snapshot() }
+    let snapshot = try connection.read { try $0.commitNumber() }
     try connection.readWrite { try $0.setObject(1, forKey: "k") }
     try connection.readWrite { transaction in
       try transaction.setObject(2, forKey: "k")
@@ -86,7 +86,7 @@ final class Heard: Sendable {
     try connection.readWrite { try $0.removeAllObjects(inCollection: "none") }
     try connection.readWrite { try $0.touchObject(forKey: "none") }
     try connection.readWrite { try $0.setObject(3, forKey: "k") }
-    #expect(heard.first(1).map(\.snapshot) == [snapshot + 1])
+    #expect(heard.first(1).map(\.number) == [snapshot + 1])
   }
 
   @Test("2.3 report what changed: collections, keys, objects, metadata, and what was cleared")
@@ -219,7 +219,7 @@ final class Heard: Sendable {
     for worker in workers { worker.end() }
     let notifications = heard.first(200)
     #expect(notifications.changedKeys(inCollection: "numbers").count == 200)
-    let snapshots = notifications.map(\.snapshot)
+    let snapshots = notifications.map(\.number)
     #expect(snapshots == Array(snapshots[0]..<snapshots[0] + 200))
   }
 
@@ -230,7 +230,7 @@ final class Heard: Sendable {
     try connection.perform { session in
       try session.connection.beginWrite(.normal)
       for _ in 0..<3 { try ChangeLog(connection: session.connection).append(ChangeSet(), time: 0, writer: 0) }
-      let last = try ChangeLog(connection: session.connection).lastSequence()
+      let last = try ChangeLog(connection: session.connection).lastNumber()
       let statement = try session.connection.statement("DELETE FROM changes WHERE sequence < ?")
       statement.bind(last, at: 1)
       try statement.run()

@@ -70,7 +70,7 @@ final class TestObserver: TransactionObserver {
   }
 
   func databaseDidChange(with event: DatabaseEvent) {
-    journal.note("\(name) did \(event.kind.operation) \(event.key)")
+    journal.note("\(name) \(event.kind.change) \(event.key)")
     actions.didChange(self)
   }
 

@@ -48,10 +48,10 @@ extension ObserverTests {
     }
     #expect(
       journal.takeWithoutValues() == [
-        "a did insertion first", "a willCommit", "b willCommit", "a didCommit", "b didCommit",
+        "a inserted first", "a willCommit", "b willCommit", "a didCommit", "b didCommit",
         "first is complete: true",
-        "second begins", "a did insertion second", "a willCommit", "b willCommit", "a didCommit", "b didCommit",
-        "second ends", "a did insertion third", "a willCommit", "b willCommit", "a didCommit", "b didCommit",
+        "second begins", "a inserted second", "a willCommit", "b willCommit", "a didCommit", "b didCommit",
+        "second ends", "a inserted third", "a willCommit", "b willCommit", "a didCommit", "b didCommit",
       ])
     #expect(try connection.read { try $0.allKeys() } == ["first", "second", "third"])
   }
@@ -71,11 +71,11 @@ extension ObserverTests {
     try connection.readWrite { try $0.setObject(0, forKey: "k") }
     #expect(
       journal.takeWithoutValues().filter { !$0.hasSuffix("willCommit") } == [
-        "a did insertion k", "b did insertion k", "a didCommit", "b didCommit",
+        "a inserted k", "b inserted k", "a didCommit", "b didCommit",
         // The write of b comes from inside of the delivery to all of them, before the write of a can begin.
-        "a did insertion b", "b did insertion b", "a didCommit", "b didCommit",
-        "a did insertion c", "b did insertion c", "a didCommit", "b didCommit",
-        "a did insertion a", "b did insertion a", "a didCommit", "b didCommit",
+        "a inserted b", "b inserted b", "a didCommit", "b didCommit",
+        "a inserted c", "b inserted c", "a didCommit", "b didCommit",
+        "a inserted a", "b inserted a", "a didCommit", "b didCommit",
       ])
     #expect(try connection.read { try $0.allKeys() } == ["a", "b", "c", "k"])
   }
@@ -94,7 +94,7 @@ extension ObserverTests {
     }
     #expect(
       journal.takeWithoutValues() == [
-        "a did insertion lost", "a didRollback", "a did insertion after", "a willCommit", "a didCommit",
+        "a inserted lost", "a didRollback", "a inserted after", "a willCommit", "a didCommit",
       ])
     #expect(try connection.read { try $0.allKeys() } == ["after"])
   }

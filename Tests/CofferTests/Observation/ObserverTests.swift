@@ -45,7 +45,7 @@ import Testing
     }
     let writer = currentThread()
     observe("a") { $0.didChange = { _ in #expect(currentThread() == writer) } }
-    observe("b") { $0.observes = { $0.operation == .removal || $0.collection == "c" } }
+    observe("b") { $0.observes = { $0.change == .removed || $0.collection == "c" } }
     try connection.readWrite { transaction in
       try transaction.setObject("new", forKey: "k")
       try transaction.setObject(1, forKey: "k", inCollection: "c", withMetadata: "n")
@@ -58,12 +58,12 @@ import Testing
       try transaction.removeObject(forKey: "none")
       #expect(
         journal.take() == [
-          "a will k: old new, m -", "a did update k",
-          "a will k: - 1, - n", "b will k: - 1, - n", "a did insertion k", "b did insertion k",
-          "a will gone: 1 -", "b will gone: 1 -", "a did removal gone", "b did removal gone",
-          "a will k: 1 2, n n", "b will k: 1 2, n n", "a did update k", "b did update k",
-          "a will k: 2 2, n o", "b will k: 2 2, n o", "a did update k", "b did update k",
-          "a will k: new new", "a did touch k",
+          "a will k: old new, m -", "a updated k",
+          "a will k: - 1, - n", "b will k: - 1, - n", "a inserted k", "b inserted k",
+          "a will gone: 1 -", "b will gone: 1 -", "a removed gone", "b removed gone",
+          "a will k: 1 2, n n", "b will k: 1 2, n n", "a updated k", "b updated k",
+          "a will k: 2 2, n o", "b will k: 2 2, n o", "a updated k", "b updated k",
+          "a will k: new new", "a touched k",
         ])
     }
     #expect(journal.take() == ["a willCommit", "b willCommit", "a didCommit", "b didCommit"])
@@ -73,7 +73,7 @@ import Testing
     "5.1 can prevent a commit: later ones are not called, all are notified of the rollback, and the error is thrown")
   func veto() throws {
     try connection.readWrite { try $0.setObject("kept", forKey: "k") }
-    let snapshot = try connection.read { try $0.snapshot() }
+    let snapshot = try connection.read { try $0.commitNumber() }
     for name in ["a", "b", "c"] { observe(name) { if name == "b" { $0.willCommit = { throw Refusal() } } } }
     #expect(throws: Refusal.self) { try connection.readWrite { try $0.setObject("lost", forKey: "k") } }
     #expect(
@@ -81,7 +81,7 @@ import Testing
         "a willCommit", "b willCommit", "a didRollback", "b didRollback", "c didRollback",
       ])
     #expect(try connection.read { try $0.object(forKey: "k") } == "kept")
-    #expect(try connection.read { try $0.snapshot() } == snapshot)
+    #expect(try connection.read { try $0.commitNumber() } == snapshot)
   }
 
   /// Admits as many seats as there are, whenever they were taken.
@@ -130,7 +130,7 @@ import Testing
       }
     }
     #expect((try? result.get()) != nil || way > 0)
-    #expect(journal.takeWithoutValues() == ["a did insertion k", "a didRollback"])
+    #expect(journal.takeWithoutValues() == ["a inserted k", "a didRollback"])
     #expect(try connection.read { try $0.allKeys() }.isEmpty)
   }
 
@@ -157,12 +157,12 @@ import Testing
         try transaction.setObject(Data(count: byteCount), forKey: "large")
       }
     }
-    let untilCommit = byteCount > 10 ? [] : ["a did insertion large", "a willCommit"]
-    #expect(journal.takeWithoutValues() == ["a did update k"] + untilCommit + ["a didRollback"])
+    let untilCommit = byteCount > 10 ? [] : ["a inserted large", "a willCommit"]
+    #expect(journal.takeWithoutValues() == ["a updated k"] + untilCommit + ["a didRollback"])
     recorder.failWrites { _, _ in nil }
     #expect(try connection.read { try $0.object(forKey: "k") } == "kept")
     try connection.readWrite { try $0.setObject(2, forKey: "k") }
-    #expect(journal.takeWithoutValues() == ["a did update k", "a willCommit", "a didCommit"])
+    #expect(journal.takeWithoutValues() == ["a updated k", "a willCommit", "a didCommit"])
   }
 
   // MARK: 5.3, 5.4
@@ -188,7 +188,7 @@ import Testing
         #expect(journal.take().isEmpty)
         return .commit
       }
-      #expect(journal.takeWithoutValues() == ["a did insertion one", "a did insertion two"])
+      #expect(journal.takeWithoutValues() == ["a inserted one", "a inserted two"])
       try transaction.inSavepoint {
         try transaction.inSavepoint {
           try transaction.setObject(3, forKey: "three")
@@ -198,7 +198,7 @@ import Testing
       }
       try transaction.setObject(4, forKey: "four")
     }
-    #expect(journal.takeWithoutValues() == ["a did insertion four", "a willCommit", "a didCommit"])
+    #expect(journal.takeWithoutValues() == ["a inserted four", "a willCommit", "a didCommit"])
   }
 
   @Test("5.3 are notified only of the end of a transaction that was rolled back")
@@ -215,7 +215,7 @@ import Testing
       try transaction.setObject(1, forKey: "later")
       try transaction.removeAllObjects()
     }
-    #expect(journal.takeWithoutValues() == ["a did insertion before", "a didRollback"])
+    #expect(journal.takeWithoutValues() == ["a inserted before", "a didRollback"])
   }
 
   @Test(
@@ -245,12 +245,12 @@ import Testing
     }
     if isInTransaction {
       try connection.readWrite(fail)
-      #expect(journal.takeWithoutValues() == ["a did insertion k", "a did removal a", "a willCommit", "a didCommit"])
+      #expect(journal.takeWithoutValues() == ["a inserted k", "a removed a", "a willCommit", "a didCommit"])
     } else {
       try connection.writeWithoutTransaction(fail)
       #expect(
         journal.takeWithoutValues() == [
-          "a did insertion k", "a willCommit", "a didCommit", "a did removal a", "a willCommit", "a didCommit",
+          "a inserted k", "a willCommit", "a didCommit", "a removed a", "a willCommit", "a didCommit",
         ])
     }
     #expect(try connection.read { try $0.allKeys() } == ["b", "k", "poison"])
@@ -273,7 +273,7 @@ import Testing
         try transaction.removeAllObjects()
         #expect(
           journal.takeWithoutValues() == [
-            "a did insertion k", "b did insertion k", "b did insertion l", "b did removal k", "b did removal l",
+            "a inserted k", "b inserted k", "b inserted l", "b removed k", "b removed l",
           ])
       }
       #expect(journal.takeWithoutValues() == ["a willCommit", "b willCommit", "a didCommit", "b didCommit"])
@@ -287,7 +287,7 @@ import Testing
     }
     #expect(
       journal.takeWithoutValues() == [
-        "a did insertion k", "b did insertion k", "b did insertion l", "a didRollback", "b didRollback",
+        "a inserted k", "b inserted k", "b inserted l", "a didRollback", "b didRollback",
       ])
   }
 
@@ -351,7 +351,7 @@ import Testing
       try transaction.setObject(1, forKey: "l")
     }
     #expect(
-      journal.takeWithoutValues() == ["a did insertion k", "a did insertion l", "a willCommit", "a didCommit"])
+      journal.takeWithoutValues() == ["a inserted k", "a inserted l", "a willCommit", "a didCommit"])
     try connection.readWrite { _ in }
     #expect(journal.take() == ["b willCommit", "b didCommit"])
   }
@@ -390,8 +390,8 @@ import Testing
     observe()
     try connection.readWrite { try $0.removeAllObjects(inCollection: "c") }
     let heard = journal.take()
-    #expect(heard.prefix(2) == ["a will 1000: 0 -, m -", "a did removal 1000"])
-    #expect(heard.suffix(4) == ["a will 2199: 1199 -, m -", "a did removal 2199", "a willCommit", "a didCommit"])
+    #expect(heard.prefix(2) == ["a will 1000: 0 -, m -", "a removed 1000"])
+    #expect(heard.suffix(4) == ["a will 2199: 1199 -, m -", "a removed 2199", "a willCommit", "a didCommit"])
     #expect(heard.count == 2402)
     try connection.readWrite { transaction in
       try transaction.setObject(2, forKey: "k", inCollection: "c")
@@ -400,7 +400,7 @@ import Testing
     }
     #expect(
       journal.take() == [
-        "a will k: 2 -", "a did removal k", "a will k: 1 -", "a did removal k", "a willCommit", "a didCommit",
+        "a will k: 2 -", "a removed k", "a will k: 1 -", "a removed k", "a willCommit", "a didCommit",
       ])
   }
 
@@ -419,14 +419,14 @@ import Testing
     choice.withLock { $0 = { $0.collection != "c" } }
     try connection.readWrite { try $0.removeAllObjects(inCollection: "c") }
     try fill()
-    choice.withLock { $0 = { $0.operation == .insertion } }
+    choice.withLock { $0 = { $0.change == .inserted } }
     try connection.erase()
     #expect(try connection.read { try $0.numberOfKeysInAllCollections() } == 0)
   }
 
   @Test("5.8 are notified of the end of an empty transaction, and never of a read")
   func emptyTransaction() throws {
-    let snapshot = try connection.read { try $0.snapshot() }
+    let snapshot = try connection.read { try $0.commitNumber() }
     observe()
     try connection.readWrite { _ in }
     #expect(journal.take() == ["a willCommit", "a didCommit"])
@@ -436,7 +436,7 @@ import Testing
       try transaction.removeAllObjectsInAllCollections()
     }
     #expect(journal.take() == ["a willCommit", "a didCommit"])
-    #expect(try connection.read { try $0.snapshot() } == snapshot)
+    #expect(try connection.read { try $0.commitNumber() } == snapshot)
     try connection.writeWithoutTransaction { _ = try $0.allKeys() }
     try connection.beginLongLivedReadTransaction()
     #expect(try connection.read { try $0.allKeys() }.isEmpty)

@@ -87,15 +87,15 @@ import Testing
   @Test("import all of a list or nothing, in one transaction, merging or replacing")
   func atOnce() throws {
     let database = preferences.proxy.database
-    func snapshot() throws -> UInt64 { try database.makeConnection().read { try $0.snapshot() } }
+    func commitNumber() throws -> CommitNumber { try database.makeConnection().read { try $0.commitNumber() } }
     try preferences.set("old", forKey: "kept")
     try preferences.set("old", forKey: "a")
     try preferences.suite(named: "other").set("other", forKey: "kept")
     try preferences.flushAndWait()
-    let before = try snapshot()
+    let before = try commitNumber()
     let list = Data("{a = new; b = new;}".utf8)
     try preferences.importPropertyList(list)
-    #expect(try snapshot() == before + 1)
+    #expect(try commitNumber() == before + 1)
     #expect(["a", "b", "kept"].map(preferences.string) == ["new", "new", "old"])
     // Pending, and older than the import.
     try preferences.set("pending", forKey: "c")
@@ -103,7 +103,7 @@ import Testing
     #expect(preferences.dictionaryRepresentation().keys.sorted() == ["a", "b"])
     #expect(preferences.suite(named: "other").string(forKey: "kept") == "other")
 
-    let after = try snapshot()
+    let after = try commitNumber()
     let deep = String(repeating: "(", count: 150) + String(repeating: ")", count: 150)
     let error = #expect(throws: CofferError.self) {
       try preferences.importPropertyList(Data("{a = 1; deep = \(deep); z = 1;}".utf8), mode: .replace)
@@ -117,7 +117,7 @@ import Testing
     #expect(throws: CofferError.collectionNotAllowed(collection: "application")) {
       try preferences.importPropertyList(list, mode: .replace)
     }
-    #expect(try snapshot() == after)
+    #expect(try commitNumber() == after)
     #expect(preferences.dictionaryRepresentation().keys.sorted() == ["a", "b"])
   }
 

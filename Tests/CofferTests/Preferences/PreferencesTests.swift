@@ -22,8 +22,8 @@ import Testing
     return try Preferences(database: store.open(), collection: "org.example.app")
   }
 
-  private func snapshot() throws -> UInt64 {
-    try database.makeConnection().read { try $0.snapshot() }
+  private func commitNumber() throws -> CommitNumber {
+    try database.makeConnection().read { try $0.commitNumber() }
   }
 
   // MARK: 6.1
@@ -86,10 +86,10 @@ import Testing
   func sameValue() throws {
     try preferences.set(["a": 1], forKey: "k")
     try preferences.flushAndWait()
-    let before = try snapshot()
+    let before = try commitNumber()
     try preferences.set(["a": 1], forKey: "k")
     try preferences.flushAndWait()
-    #expect(try snapshot() == before)
+    #expect(try commitNumber() == before)
   }
 
   // MARK: 6.8

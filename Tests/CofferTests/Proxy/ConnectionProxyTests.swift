@@ -32,8 +32,8 @@ import Testing
     try reader.read { try $0.object(forKey: key) }
   }
 
-  private func snapshot() throws -> UInt64 {
-    try reader.read { try $0.snapshot() }
+  private func commitNumber() throws -> CommitNumber {
+    try reader.read { try $0.commitNumber() }
   }
 
   // MARK: 4.1
@@ -95,14 +95,14 @@ import Testing
 
   @Test("4.2 takes its batch once it has the write lock, including all changes made meanwhile")
   func naturalBatch() throws {
-    let before = try snapshot()
+    let before = try commitNumber()
     try withWriteLockHeld {
       for number in 0..<100 { try proxy.setObject(number, forKey: "\(number)") }
       #expect(proxy.pendingChangeCount == 100)
     }
     try proxy.flushAndWait()
     #expect(proxy.pendingChangeCount == 0)
-    #expect(try snapshot() == before + 1)
+    #expect(try commitNumber() == before + 1)
     #expect(try reader.read { try $0.numberOfKeys() } == 100)
   }
 
@@ -334,9 +334,9 @@ import Testing
   @Test("4.11 writes nothing for a value already stored")
   func equalValue() throws {
     try proxy.setObject(["a": 1], forKey: "k", durability: .committed)
-    let before = try snapshot()
+    let before = try commitNumber()
     try proxy.setObject(["a": 1], forKey: "k", durability: .committed)
-    #expect(try snapshot() == before)
+    #expect(try commitNumber() == before)
   }
 
   @Test("4.12 keeps a value as it was set, even if the caller changes it later, pending and committed")

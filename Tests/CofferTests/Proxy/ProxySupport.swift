@@ -54,7 +54,7 @@ final class ProxyFixture: Sendable {
     try reader.read { try $0.object(forKey: key, inCollection: collection) }
   }
 
-  func snapshot() throws -> UInt64 {
-    try reader.read { try $0.snapshot() }
+  func commitNumber() throws -> CommitNumber {
+    try reader.read { try $0.commitNumber() }
   }
 }

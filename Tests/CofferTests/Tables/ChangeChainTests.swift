@@ -146,7 +146,7 @@ import Testing
     // As dropping them would have it: with the true total, and with one as if the rows had been too large.
     let end = try connection.perform { session in
       try session.connection.statement("SELECT total, link FROM changes WHERE sequence = 4").first { row in
-        ChangeLog.End(sequence: 4, total: row.integer(0), link: try #require(row.withBytes(1) { ChangeLink($0) }))
+        ChangeLog.End(number: 4, total: row.integer(0), link: try #require(row.withBytes(1) { ChangeLink($0) }))
       }
     }
     let dropped = try #require(end)
@@ -161,7 +161,7 @@ import Testing
     let tooEarly = "The commits up to 4 were removed from the change log too early."
     try start(after: dropped)
     #expect(try problems() == [tooEarly])
-    try start(after: ChangeLog.End(sequence: 4, total: dropped.total - 5 << 20, link: dropped.link))
+    try start(after: ChangeLog.End(number: 4, total: dropped.total - 5 << 20, link: dropped.link))
     #expect(try problems() == ["Commit 5 in the change log, or one before it, was changed.", tooEarly])
     try execute("UPDATE meta SET value = x'00' WHERE name = 'log_start'")
     #expect(throws: CofferError.damaged(part: "change log", reason: "its header does not parse")) {
@@ -182,19 +182,19 @@ import Testing
         try connection.beginWrite(.full)
         try connection.execute("DELETE FROM changes")
         let link = try #require([UInt8](repeating: 7, count: 16).withUnsafeBytes { ChangeLink($0) })
-        var end = ChangeLog.End(sequence: 64 - Int64(totals.count), total: totals[0] - 1, link: link)
+        var end = ChangeLog.End(number: 64 - Int64(totals.count), total: totals[0] - 1, link: link)
         try Metadata(connection: connection).setLogStart(end)
         for total in totals {
           let noise = [UInt8](repeating: 1, count: 16)
           let row = ChangeChain.Row(
-            sequence: end.sequence + 1, noise: noise, time: 1, writer: 1, author: nil, action: nil, total: total)
+            number: end.number + 1, noise: noise, time: 1, writer: 1, author: nil, action: nil, total: total)
           let seal = try chain.seal(row, [0], after: end)
           try connection.execute(
             """
-            INSERT INTO changes VALUES (\(row.sequence), x'\(HexText.text(row.noise))', 1, 1, NULL, \(total),
+            INSERT INTO changes VALUES (\(row.number), x'\(HexText.text(row.noise))', 1, 1, NULL, \(total),
             x'', NULL, x'\(HexText.text(seal.link.bytes))', x'00')
             """)
-          end = ChangeLog.End(sequence: row.sequence, total: total, link: seal.link)
+          end = ChangeLog.End(number: row.number, total: total, link: seal.link)
         }
         try connection.commit()
       }
@@ -240,9 +240,9 @@ import Testing
     #expect(last.author?.actor == "Mallory" && last.actions.map(\.description) == ["erased c"])
     #expect(last.isCleared("c"))
     let report = try database.verifyChangeLog()
-    #expect(report.emptiedCount == 10 && report.erasures.last == last.snapshot && report.erasures.count == 2)
+    #expect(report.emptiedCount == 10 && report.erasures.last == last.number && report.erasures.count == 2)
     // The commit that erased them cannot go either, nor lose what it says.
-    try execute("UPDATE changes SET keys = x'00010300' WHERE sequence = \(last.snapshot)")
+    try execute("UPDATE changes SET keys = x'00010300' WHERE sequence = \(last.number)")
     #expect(try !problems().isEmpty)
   }
 
@@ -320,7 +320,7 @@ import Testing
       for _ in 0..<8 { try log.append(ChangeSet(), time: 0, writer: 0, author: "nobody") }
     }
     // The first commits are removed, up to the remembered one and beyond: the log begins like a salvaged one.
-    try attack { _, log in try log.begin(after: log.lastSequence() + 100) }
+    try attack { _, log in try log.begin(after: log.lastNumber() + 100) }
     #expect(anchor.record == record)
   }
 }

@@ -13,13 +13,13 @@ import Testing
     connection = try store.open().makeConnection()
   }
 
-  /// The rows of `changes` from a sequence on.
-  private func rows(from sequence: Int64) throws -> [(noise: [UInt8], changes: ChangeSet)] {
+  /// The rows of `changes` from a number on.
+  private func rows(from number: CommitNumber) throws -> [(noise: [UInt8], changes: ChangeSet)] {
     try connection.perform { session in
       var rows: [(noise: [UInt8], changes: ChangeSet)] = []
       let statement = try session.connection.statement(
         "SELECT noise, keys FROM changes WHERE sequence >= ? ORDER BY sequence")
-      statement.bind(sequence, at: 1)
+      statement.bind(number, at: 1)
       try statement.query { row in
         rows.append((row.bytes(0), try #require(ChangeSet(packed: row.bytes(1)))))
       }
@@ -34,7 +34,7 @@ import Testing
       try transaction.setObject(1, forKey: "removed", inCollection: "c")
       try transaction.setObject(1, forKey: "removed and set", inCollection: "c")
     }
-    let start = try Int64(connection.read { try $0.snapshot() }) + 1
+    let start = try connection.read { try $0.commitNumber() } + 1
     try connection.readWrite { transaction in
       try transaction.setObject(2, forKey: "updated", inCollection: "c")
       try transaction.setObject(2, forKey: "inserted", inCollection: "c")
@@ -58,7 +58,7 @@ import Testing
 
   @Test("lists a collection of which more than 1,000 keys changed only as changed")
   func unlisted() throws {
-    let start = try Int64(connection.read { try $0.snapshot() }) + 1
+    let start = try connection.read { try $0.commitNumber() } + 1
     try connection.readWrite { transaction in
       for number in 0...ChangeSet.maximumKeyCount { try transaction.setObject(number, forKey: "\(number)") }
       try transaction.setObject(1, forKey: "k", inCollection: "other")
@@ -96,9 +96,9 @@ import Testing
     #expect(commits.map(\.changedCollections) == [["web"], ["web"]])
     #expect(commits.first?.changedKeys(inCollection: "web") == ["k"] && commits.last?.isCleared("web") ?? false)
     // Nothing is left to remove.
-    let last = try connection.read { try $0.snapshot() }
+    let last = try connection.read { try $0.commitNumber() }
     try connection.readWrite { try $0.removeAllObjects(inCollection: "web") }
-    #expect(try connection.read { try $0.snapshot() } == last)
+    #expect(try connection.read { try $0.commitNumber() } == last)
   }
 
   @Test("says what a commit did besides changing keys, in bounded lines without control characters")

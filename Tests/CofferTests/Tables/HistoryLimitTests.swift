@@ -61,12 +61,12 @@ import Testing
       heard.note("\(commit.changedCollections)")
       if commit.hasChange(forKey: "last") { isHeard.signal() }
     }
-    let start = try connection.read { try $0.snapshot() }
+    let start = try connection.read { try $0.commitNumber() }
     try setLimits(HistoryLimits())
-    #expect(try connection.read { try $0.snapshot() } == start + 1)
+    #expect(try connection.read { try $0.commitNumber() } == start + 1)
     try setLimits(HistoryLimits())
     try connection.readWrite { try $0.setHistoryLimits(nil, forCollection: "none") }
-    #expect(try connection.read { try $0.snapshot() } == start + 1)
+    #expect(try connection.read { try $0.commitNumber() } == start + 1)
     let commit = try #require(try connection.read { try $0.changes(since: start) }?.first)
     #expect(commit.changedCollections.isEmpty && !commit.hasChange(inCollection: "kept"))
     #expect(try connection.read { try $0.allCollections() }.isEmpty)
@@ -79,9 +79,9 @@ import Testing
       }
       #expect(try transaction.historyLimits(forCollection: "other") == nil)
     }
-    #expect(try connection.read { try $0.snapshot() } == start + 1)
+    #expect(try connection.read { try $0.commitNumber() } == start + 1)
     try setLimits(nil)
-    #expect(try connection.read { try $0.snapshot() } == start + 2)
+    #expect(try connection.read { try $0.commitNumber() } == start + 2)
     try connection.readWrite { try $0.setObject(1, forKey: "last") }
     isHeard.wait()
     registration.cancel()
@@ -105,7 +105,7 @@ import Testing
     #expect(try fixture.objects() == ["3", "2"])
     #expect(try limits() == nil)
     // Erasing is another word, and is in the log.
-    let start = try connection.read { try $0.snapshot() }
+    let start = try connection.read { try $0.commitNumber() }
     for _ in 0..<2 { try connection.readWrite { try $0.eraseHistory(ofCollection: "kept") } }
     #expect(try fixture.rowCount() == 0)
     let commits = try #require(try connection.read { try $0.changes(since: start) })

@@ -23,7 +23,7 @@ final class HistoryFixture: Sendable {
   @discardableResult
   func set(_ object: String?, _ metadata: String? = nil, forKey key: String = "k") throws -> Int64 {
     try connection.readWrite { try $0.setObject(object, forKey: key, inCollection: "kept", withMetadata: metadata) }
-    return try Int64(connection.read { try $0.snapshot() })
+    return try connection.read { try $0.commitNumber() }
   }
 
   func history(forKey key: String = "k") throws -> [HistoricItem] {

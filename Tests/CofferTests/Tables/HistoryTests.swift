@@ -206,7 +206,7 @@ import Testing
       var past: [String: [Int]] = [:]
       for _ in 0..<60 {
         let before = present
-        let snapshot = try fixture.snapshot()
+        let number = try fixture.commitNumber()
         let isCommitted = Int.random(in: 0..<4, using: &generator) > 0
         try fixture.connection.readWrite { transaction in
           for _ in 0..<Int.random(in: 0...4, using: &generator) {
@@ -230,7 +230,7 @@ import Testing
         for key in ["", "a", "b"] {
           let history = try fixture.connection.read { try $0.history(forKey: key, inCollection: "kept") }
           let expected = (before[key].map { [$0] } ?? []) + (past[key] ?? [])
-          let isEnded = before[key] != nil && history.first?.endVersion == Int64(snapshot + 1)
+          let isEnded = before[key] != nil && history.first?.endVersion == number + 1
           if before[key] != nil, before[key] != present[key] { #expect(isEnded) }
           let kept = isEnded ? Array(expected.prefix(limit)) : past[key] ?? []
           #expect(history.map(\.value) == kept.map { .int(Int64($0)) })
@@ -243,5 +243,5 @@ import Testing
 }
 
 extension HistoryFixture {
-  fileprivate func snapshot() throws -> UInt64 { try connection.read { try $0.snapshot() } }
+  fileprivate func commitNumber() throws -> CommitNumber { try connection.read { try $0.commitNumber() } }
 }

@@ -36,7 +36,7 @@ import Testing
     // The present one is there already.
     try restore(version)
     #expect(try fixture.objects() == ["b", "a"])
-    #expect(try connection.read { try $0.snapshot() } == UInt64(version))
+    #expect(try connection.read { try $0.commitNumber() } == version)
   }
 
   @Test("brings back a removed key, also the oldest value of a full history")
@@ -72,7 +72,7 @@ import Testing
   @Test("of a missing version is an error, and changes nothing")
   func unknown() throws {
     let first = try fixture.set("a")
-    let before = try connection.read { try $0.snapshot() }
+    let before = try connection.read { try $0.commitNumber() }
     for version in [0, -1, first - 1, first + 1, .max] {
       #expect(throws: CofferError.versionNotFound(collection: "kept", key: "k", version: version)) {
         try restore(version)
@@ -91,7 +91,7 @@ import Testing
         try transaction.restoreObject(forKey: "k", inCollection: "kept", version: 1)
       }
     }
-    #expect(try connection.read { try $0.snapshot() } == before + 1)
+    #expect(try connection.read { try $0.commitNumber() } == before + 1)
     #expect(try row() == ["a", "-"])
   }
 
@@ -101,7 +101,7 @@ import Testing
     let observer = TestObserver("o", journal)
     let first = try fixture.set("a", "m")
     try fixture.set("b")
-    let start = try connection.read { try $0.snapshot() }
+    let start = try connection.read { try $0.commitNumber() }
     fixture.database.add(transactionObserver: observer)
     try restore(first)
     #expect(

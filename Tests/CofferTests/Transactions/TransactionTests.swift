@@ -30,7 +30,7 @@ import Testing
       try transaction.removeObject(forKey: "none")
       try transaction.removeAllObjects(inCollection: "none")
     }
-    #expect(try connection.read { try $0.snapshot() } == 1)
+    #expect(try connection.read { try $0.commitNumber() } == 1)
   }
 
   @Test("1.2 accept any string as a key or name, and compare by UTF-8 bytes")
@@ -116,7 +116,7 @@ import Testing
   @Test("1.9 that are rolled back change nothing, before and after the call, and a later set is durable")
   func rollback() throws {
     try connection.readWrite { try $0.setObject("old", forKey: "k") }
-    let snapshot = try connection.read { try $0.snapshot() }
+    let snapshot = try connection.read { try $0.commitNumber() }
     try connection.readWrite { transaction in
       try transaction.setObject("new", forKey: "k")
       try transaction.setObject(1, forKey: "inserted", inCollection: "other")
@@ -128,7 +128,7 @@ import Testing
       #expect(object == "old")
       #expect(try transaction.allKeys() == ["k"])
       #expect(try transaction.allCollections() == [""])
-      #expect(try transaction.snapshot() == snapshot)
+      #expect(try transaction.commitNumber() == snapshot)
     }
     try connection.readWrite { try $0.setObject(2, forKey: "inserted", inCollection: "other") }
     try database.close()
@@ -170,7 +170,7 @@ import Testing
   @Test("2.2 that change nothing are not a commit")
   func withoutEffect() throws {
     try connection.readWrite { try $0.setObject(["a": 1], forKey: "k", withMetadata: "m") }
-    let snapshot = try connection.read { try $0.snapshot() }
+    let snapshot = try connection.read { try $0.commitNumber() }
     let item = try connection.read { try $0.item(forKey: "k") }
     try connection.readWrite { transaction in
       try transaction.setObject(["a": 1], forKey: "k", withMetadata: "m")
@@ -178,7 +178,7 @@ import Testing
       try transaction.setObject(1, forKey: "passing")
       try transaction.removeObject(forKey: "passing")
     }
-    #expect(try connection.read { try $0.snapshot() } == snapshot)
+    #expect(try connection.read { try $0.commitNumber() } == snapshot)
     #expect(try connection.read { try $0.item(forKey: "k") } == item)
   }
 

@@ -17,12 +17,12 @@ import Testing
     connection = try database.makeConnection()
   }
 
-  private func version(_ key: String = "k") throws -> Int64 {
+  private func version(_ key: String = "k") throws -> CommitNumber {
     try connection.read { try $0.version(forKey: key) }
   }
 
-  private func snapshot() throws -> Int64 {
-    try Int64(connection.read { try $0.snapshot() })
+  private func commitNumber() throws -> CommitNumber {
+    try connection.read { try $0.commitNumber() }
   }
 
   // MARK: - What they are
@@ -31,7 +31,7 @@ import Testing
   func numbers() throws {
     for number in 1...3 {
       try connection.readWrite { try $0.setObject(number, forKey: "k") }
-      #expect(try version() == snapshot())
+      #expect(try version() == commitNumber())
     }
     let earlier = try version()
     try connection.readWrite { try $0.setObject(1, forKey: "other") }
@@ -45,9 +45,9 @@ import Testing
     #expect(try version("other") == earlier + 2)
     try connection.readWrite { transaction in
       try transaction.setObject(6, forKey: "other")
-      #expect(try transaction.version(forKey: "other") == Int64(transaction.snapshot()) + 1)
+      #expect(try transaction.version(forKey: "other") == transaction.commitNumber() + 1)
     }
-    #expect(try version("other") == snapshot())
+    #expect(try version("other") == commitNumber())
   }
 
   @Test("stay where nothing changes: equal values, touching, failed and rolled back writes")
@@ -114,7 +114,7 @@ import Testing
       }
       #expect(try version() > last)
       last = try version()
-      #expect(try last == snapshot() || number == 3)
+      #expect(try last == commitNumber() || number == 3)
     }
     let theirs = try connection.read { try $0.version(forKey: "x2", inCollection: "numbers") }
     #expect(theirs > 0)
@@ -135,7 +135,7 @@ import Testing
         for key in keys {
           let info = try #require(try transaction.info(forKey: key))
           #expect(info.kind == .data && info.byteCount == 50_000 && info.key == key && info.collection == "")
-          #expect(try info.version == Int64(transaction.snapshot()))
+          #expect(try info.version == transaction.commitNumber())
           #expect(info.modified == Date(timeIntervalSince1970: 1_700_000_000))
           #expect(try transaction.itemInfos().contains(info))
           #expect(try transaction.version(forKey: key) == info.version)
@@ -216,7 +216,7 @@ import Testing
     let journal = Journal()
     let observer = TestObserver("o", journal)
     try connection.readWrite { try $0.setObject("a", forKey: "k") }
-    let before = try connection.read { try $0.snapshot() }
+    let before = try connection.read { try $0.commitNumber() }
     database.add(transactionObserver: observer)
     try connection.readWrite { transaction in
       try transaction.setObject("kept", forKey: "other")

@@ -130,7 +130,7 @@ import Testing
     expectRefusal(["k": .array([.secret(Secret("hunter2"))])] as Value)
     #expect(throws: EncodingError.self) { try JSONEncoder().encode(account) }
     #expect(throws: DecodingError.self) { try JSONDecoder().decode(Secret.self, from: Data("\"x\"".utf8)) }
-    #expect(try connection.read { try $0.snapshot() } == 0)
+    #expect(try connection.read { try $0.commitNumber() } == 0)
   }
 
   @Test("cannot be in a property list, and is not text for the getters of UserDefaults")

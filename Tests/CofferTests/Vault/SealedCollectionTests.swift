@@ -95,7 +95,7 @@ import Testing
   @Test("accepts no value while the vault is locked, in any way, and changes nothing; keys can be removed")
   func lockedWrites() throws {
     try fixture.set("s3cret", "note")
-    let (before, snapshot) = (try fixture.storedItem(), try fixture.snapshot())
+    let (before, snapshot) = (try fixture.storedItem(), try fixture.commitNumber())
     let serialized = SerializedValue(try Value.string("x").stored)
     vault.lock()
     try connection.readWrite { transaction in
@@ -109,7 +109,7 @@ import Testing
       #expect(throws: locked) { try transaction.setSerializedObject(serialized, forKey: "k", inCollection: "tokens") }
       try transaction.replaceObject("x", forKey: "absent", inCollection: "tokens")
     }
-    #expect(try fixture.storedItem() == before && fixture.snapshot() == snapshot)
+    #expect(try fixture.storedItem() == before && fixture.commitNumber() == snapshot)
     try connection.readWrite { transaction in
       try transaction.replaceMetadata(nil, forKey: "k", inCollection: "tokens")
       try transaction.touchObject(forKey: "k", inCollection: "tokens")
@@ -123,22 +123,22 @@ import Testing
   @Test("is not changed by setting an equal value: no new version, no commit, no other bytes")
   func equalValues() throws {
     try fixture.set("s3cret", "note")
-    let (before, snapshot) = (try fixture.storedItem(), try fixture.snapshot())
+    let (before, snapshot) = (try fixture.storedItem(), try fixture.commitNumber())
     try fixture.set("s3cret", "note")
     try connection.readWrite { transaction in
       try transaction.replaceObject("s3cret", forKey: "k", inCollection: "tokens")
       try transaction.replaceMetadata("note", forKey: "k", inCollection: "tokens")
     }
-    #expect(try fixture.storedItem() == before && fixture.snapshot() == snapshot)
+    #expect(try fixture.storedItem() == before && fixture.commitNumber() == snapshot)
     // One of the two is another: the other keeps its bytes.
     try fixture.set("s3cret", "other")
-    #expect(try fixture.storedItem()?.object == before?.object && fixture.snapshot() == snapshot + 1)
+    #expect(try fixture.storedItem()?.object == before?.object && fixture.commitNumber() == snapshot + 1)
     // As text it is the same, not as a secret.
     try fixture.set(Secret("s3cret"), "other")
-    #expect(try fixture.snapshot() == snapshot + 2)
-    let (secret, again) = (try fixture.storedItem(), try fixture.snapshot())
+    #expect(try fixture.commitNumber() == snapshot + 2)
+    let (secret, again) = (try fixture.storedItem(), try fixture.commitNumber())
     try fixture.set(Secret("s3cret"), "other")
-    #expect(try fixture.storedItem() == secret && fixture.snapshot() == again)
+    #expect(try fixture.storedItem() == secret && fixture.commitNumber() == again)
   }
 
   @Test("never has the same bytes for the same value")
@@ -177,9 +177,9 @@ import Testing
       let now = try transaction.itemInfos(inCollection: "mail")
       #expect(now.map(\.version) == infos.map(\.version) && now.map(\.modified) == infos.map(\.modified))
     }
-    let snapshot = try fixture.snapshot()
+    let snapshot = try fixture.commitNumber()
     try fixture.database.seal(collection: "mail")
-    #expect(try fixture.snapshot() == snapshot)
+    #expect(try fixture.commitNumber() == snapshot)
     #expect(try fixture.database.verify().problems.isEmpty)
   }
 
@@ -267,10 +267,10 @@ import Testing
     }
     try fixture.set("set while locked")
     try vault.unlock(fixture.vaultKey)
-    let snapshot = try fixture.snapshot()
+    let snapshot = try fixture.commitNumber()
     try fixture.database.unseal(collection: "tokens")
     try fixture.database.unseal(collection: "never there")
-    #expect(try fixture.snapshot() == snapshot)
+    #expect(try fixture.commitNumber() == snapshot)
   }
 
   @Test("keeps a history if turned on after sealing, of sealed values, which can be restored")

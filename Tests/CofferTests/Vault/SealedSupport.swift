@@ -38,7 +38,7 @@ final class SealedFixture: Sendable {
     try connection.storedItem(forKey: key)
   }
 
-  func snapshot() throws -> UInt64 { try connection.read { try $0.snapshot() } }
+  func commitNumber() throws -> CommitNumber { try connection.read { try $0.commitNumber() } }
 
   /// Changes the tables past all that Coffer checks.
   func execute(_ sql: String) throws {

@@ -21,7 +21,7 @@ import Synchronization
 ///
 /// # What is current
 ///
-/// The committed values are known as of one commit, `sequence`. A counter in the wal-index, which every commit of every
+/// The committed values are known as of one commit, `knownNumber`. A counter in the wal-index, which every commit of every
 /// process changes, shows with one load whether that is still the newest. If not, the change log lists the keys changed
 /// since, and these are forgotten.
 ///
@@ -134,18 +134,18 @@ final class ProxyState: @unchecked Sendable {
   // MARK: Committed values
 
   /// The commit for which the items' `committed` is correct; negative before the first read or flush.
-  @exclusivity(unchecked) var sequence: Int64 = -1
+  @exclusivity(unchecked) var knownNumber: CommitNumber = -1
   /// The newest commit that has turned pending changes into committed ones.
   ///
   /// An older snapshot must no longer be used for committed values: it lacks changes made here.
-  @exclusivity(unchecked) var settledSequence: Int64 = -1
+  @exclusivity(unchecked) var settledNumber: CommitNumber = -1
 
-  /// Whether values read in a snapshot may be used as committed ones, as of `sequence`.
+  /// Whether values read in a snapshot may be used as committed ones, as of `knownNumber`.
   ///
   /// Not if the vault was locked during the read and is unlocked now: the vault's list of sealed collections was not checked
   /// then.
-  func isUsable(_ snapshot: Int64) -> Bool {
-    snapshot == sequence && snapshot >= settledSequence
+  func isUsable(_ snapshot: CommitNumber) -> Bool {
+    snapshot == knownNumber && snapshot >= settledNumber
       && readUnlockCount == core.vault.unlockCount.load(ordering: .acquiring)
   }
 
@@ -171,7 +171,7 @@ final class ProxyState: @unchecked Sendable {
   }()
 
   private let counterWord = Atomic<UnsafePointer<Atomic<UInt64>>>(UnsafePointer(noCounter))
-  /// The value of the counter at or before `sequence`; 0 for none.
+  /// The value of the counter at or before `knownNumber`; 0 for none.
   private let knownCount = Atomic<UInt64>(0)
 
   /// Whether the known values are the newest; without the lock, this applies to values read between the loads of the two
@@ -187,10 +187,10 @@ final class ProxyState: @unchecked Sendable {
   @inline(__always)
   var isCurrent: Bool { isCurrent(countOfKnown) }
 
-  func setKnown(sequence: Int64, count: UInt64?) {
-    self.sequence = sequence
+  func setKnown(number: CommitNumber, count: UInt64?) {
+    knownNumber = number
     knownCount.store(isClosed ? 0 : count ?? 0, ordering: .releasing)
-    ownCommits.removeAll { $0.sequence <= sequence }
+    ownCommits.removeAll { $0.number <= number }
   }
 
   // MARK: Pending changes
@@ -232,7 +232,7 @@ final class ProxyState: @unchecked Sendable {
   @exclusivity(unchecked) var inFlight: (identity: CommitIdentity, number: UInt64, hasMore: Bool)?
   /// Committed batches that are not completely settled yet.
   @exclusivity(unchecked) var settling: Settling?
-  /// Our commits that `sequence` has not reached: their changes were reported when they were made.
+  /// Our commits that `knownNumber` has not reached: their changes were reported when they were made.
   @exclusivity(unchecked) var ownCommits: [CommitIdentity] = []
   /// How many writes of others were queued on the connection, and how many of them are known to have ended.
   @exclusivity(unchecked) var queuedWriteCount: UInt64 = 0
@@ -272,6 +272,10 @@ final class ProxyState: @unchecked Sendable {
   // MARK: Listeners
 
   let listeners = ChangeListeners()
+  /// Changes of others that listeners want to observe, until they are announced, with the values that they have left.
+  var foreign: ChangeListeners.Batch?
+  /// Whether some commit could not be followed: the log has to be read before the next one is.
+  var missesCommits = false
   /// Events not yet passed to listeners.
   var unannounced: [ChangeListeners.Batch] = []
 }

@@ -111,11 +111,11 @@ enum CofferPlayer: Player {
 
     func observes(eventsOfKind kind: Coffer.DatabaseEventKind) -> Bool {
       guard case .insertionsOnly = description.action else { return true }
-      return kind.operation == .insertion
+      return kind.change == .inserted
     }
 
     func databaseDidChange(with event: Coffer.DatabaseEvent) {
-      note("\(event.kind.operation) of \(event.key)")
+      note("\(event.kind.change) \(event.key)")
       if case .stop = description.action { stopObservingDatabaseChangesUntilNextTransaction() }
     }
 

@@ -113,11 +113,11 @@ enum GRDBPlayer: Player {
     func databaseDidChange(with event: GRDB.DatabaseEvent) {
       let what =
         switch event.kind {
-        case .insert: "insertion"
-        case .update: "update"
-        case .delete: "removal"
+        case .insert: "inserted"
+        case .update: "updated"
+        case .delete: "removed"
         }
-      note("\(what) of \(event.rowID)")
+      note("\(what) \(event.rowID)")
       if case .stop = description.action { stopObservingDatabaseChangesUntilNextTransaction() }
     }
 
