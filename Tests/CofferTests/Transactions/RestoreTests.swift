@@ -105,12 +105,12 @@ import Testing
     fixture.database.add(transactionObserver: observer)
     try restore(first)
     #expect(
-      journal.take() == ["o will k: b a, - m", "o did update k", "o willCommit", "o didCommit"])
+      journal.take() == ["o will k: b a, - m", "o updated k", "o willCommit", "o didCommit"])
     try fixture.set(nil)
     #expect(
-      journal.take() == ["o will k: a -, m -", "o did removal k", "o willCommit", "o didCommit"])
+      journal.take() == ["o will k: a -, m -", "o removed k", "o willCommit", "o didCommit"])
     try restore(first)
-    #expect(journal.takeWithoutValues() == ["o did insertion k", "o willCommit", "o didCommit"])
+    #expect(journal.takeWithoutValues() == ["o inserted k", "o willCommit", "o didCommit"])
     // A change without effect is not reported, even with history.
     try connection.readWrite { try $0.setObject("a", forKey: "k", inCollection: "kept", withMetadata: "m") }
     #expect(journal.takeWithoutValues() == ["o willCommit", "o didCommit"])

@@ -224,7 +224,7 @@ import Testing
       #expect(throws: CofferError.self) { try transaction.removeObject(forKey: "k", ifVersion: 0) }
     }
     #expect(
-      journal.take() == ["o will other: - kept", "o did insertion other", "o willCommit", "o didCommit"])
+      journal.take() == ["o will other: - kept", "o inserted other", "o willCommit", "o didCommit"])
     #expect(try connection.read { try $0.object(forKey: "k") } == "a")
     #expect(try connection.read { try $0.changes(since: before) }?.changedKeys() == ["other"])
     // A condition is looked at before anything is encoded or sanitized.
