@@ -31,14 +31,14 @@ public final class Database: Sendable {
   /// The path of the store; a made-up one for a store in memory.
   public let path: String
   /// The absolute path by which it was opened: links on the way may lead to another store later.
-  private let givenPath: String
+  let givenPath: String
   /// How this database behaves.
   public let options: Options
   var backing: Backing { currentBacking.withLock { $0 } }
   /// Changes when the store is replaced by another.
-  private let currentBacking: Lock<Backing>
+  let currentBacking: Lock<Backing>
   /// The key to open a store that replaces this one; nil for a secret that a person knows, which is not kept.
-  private let key = Lock<KeySource?>(nil)
+  let key = Lock<KeySource?>(nil)
   /// Held while a replacement store is opened; why the last one could not be, as it was reported.
   private let following = Lock<String?>(nil)
   package let core: DatabaseCore
@@ -47,11 +47,11 @@ public final class Database: Sendable {
   /// The background work of this database: resuming rotations and removing expired items.
   let resumption = DispatchGroup()
   let resumptionQueue = DispatchQueue(label: "coffer.rotation")
-  private let state: Lock<State>
+  let state: Lock<State>
   /// Held while the database closes: a second call waits for the first.
-  private let closing = Lock<Void>(())
+  let closing = Lock<Void>(())
 
-  private struct State {
+  struct State {
     var isClosed = false
     var connections: [WeakConnection] = []
     /// What recovery dropped from the log.
@@ -71,16 +71,16 @@ public final class Database: Sendable {
   }
 
   /// Unchecked: it is taken out of the state before it is used.
-  private struct SpareConnection: @unchecked Sendable {
+  struct SpareConnection: @unchecked Sendable {
     let connection: SQLiteConnection
   }
 
   /// Unchecked: a weak reference is read and cleared atomically, and never assigned again.
-  private struct WeakConnection: @unchecked Sendable {
+  struct WeakConnection: @unchecked Sendable {
     weak var connection: Connection?
   }
 
-  private struct WeakProxy {
+  struct WeakProxy {
     weak var proxy: (any DatabaseProxy)?
   }
 
@@ -98,7 +98,7 @@ public final class Database: Sendable {
     func set(_ database: Database) { reference.withLock { $0.database = database } }
   }
 
-  private init(backing: Backing, options: Options, faults: StoreFaults? = nil) throws {
+  init(backing: Backing, options: Options, faults: StoreFaults? = nil) throws {
     currentBacking = Lock(backing)
     self.options = options
     state = Lock(State())
@@ -144,164 +144,6 @@ public final class Database: Sendable {
   private func expireLongLivedReads() {
     let connections = state.withLock { $0.connections.compactMap(\.connection) }
     for connection in connections { connection.expireLongLivedRead() }
-  }
-
-  // MARK: Opening
-
-  /// Opens the store at `path`.
-  ///
-  /// Opening alone does not change it.
-  ///
-  /// - Throws: `CofferError.storeNotFound`, `.notAStore`, `.newerFormat`, `.wrongKey`, `.keyUnavailable`, `.damaged`,
-  ///   `.rolledBack`, `.anotherStore`, `.busy`, `.permissionDenied`, `.belongsToAnotherUser` or `.inputOutput`; after each of
-  ///   them every file is unchanged.
-  public static func open(at path: String, key: KeySource, options: Options = Options()) throws -> Database {
-    try open(at: path, key: key, options: options, vfs: .standard)
-  }
-
-  package static func open(at path: String, key: KeySource, options: Options, vfs: EncryptingVFS) throws -> Database {
-    try CofferError.translating {
-      try Store.whileReplaced {
-        let store = try Store.open(at: path, key: key, isReadOnly: options.isReadOnly, vfs: vfs)
-        let database = try Database(backing: .file(store), options: options)
-        if options.acceptsOlderStore { database.core.witness?.forget() }
-        try database.checkContents(of: store)
-        database.key.withLock { $0 = key.isKept ? key : nil }
-        return database
-      }
-    }
-  }
-
-  /// Creates a store at `path`, which `key` opens.
-  ///
-  /// It appears complete and durable, or not at all; missing folders are created. What was remembered of an earlier store at
-  /// `path` is forgotten (see ``Freshness``).
-  ///
-  /// - Parameter stretching: The cost of each guess at a passphrase. Ignored for random keys.
-  /// - Throws: `CofferError.storeExists` when there is already a file, including one that another process has just created;
-  ///   `.keyUnavailable`, `.diskFull`, `.permissionDenied` or `.inputOutput`; `.unsupported` with `isReadOnly`, and when the
-  ///   cost is out of bounds.
-  public static func create(
-    at path: String, key: KeySource, stretching: PasswordHash = .standard, options: Options = Options()
-  ) throws -> Database {
-    try create(at: path, key: key, stretching: stretching, options: options, vfs: .standard)
-  }
-
-  package static func create(
-    at path: String, key: KeySource, stretching: PasswordHash = .standard, options: Options, vfs: EncryptingVFS
-  ) throws -> Database {
-    guard !options.isReadOnly else {
-      throw CofferError.unsupported(reason: "a store cannot be created by opening it read-only")
-    }
-    try CofferError.translating {
-      let group = try options.group.map { try FileOwner.group(named: $0) }
-      if let group { try FilePermissions.checkFolder(above: path, letsWrite: group) }
-      var record = NewStoreRecord(options.freshness)
-      try Store.create(
-        at: path, key: key, stretching: .password(stretching), group: group, vfs: vfs,
-        fill: { connection, store in
-          try fill(connection, of: store)
-          try record.remember(store, connection)
-        }, naming: { try record.keep(ofStoreAt: $0, $1, $2) })
-    }
-    return try open(at: path, key: key, options: options, vfs: vfs)
-  }
-
-  /// Opens the store at `path`, creating it if there is none.
-  ///
-  /// If several processes do so at once, one creates the store, and all open the same one. With `isReadOnly`, or the mode
-  /// `.existing`, it only opens.
-  ///
-  /// - Throws: The errors of `open` and `create`.
-  public static func openOrCreate(at path: String, key: KeySource, options: Options = Options()) throws -> Database {
-    do {
-      return try open(at: path, key: key, options: options)
-    } catch CofferError.storeNotFound where !options.isReadOnly && options.mode == .createIfMissing {
-      do {
-        return try create(at: path, key: key, options: options)
-      } catch CofferError.storeExists {
-        return try open(at: path, key: key, options: options)
-      }
-    }
-  }
-
-  /// Creates an empty store in memory, which ends with the last reference to it.
-  ///
-  /// It behaves like one on disk, without encryption.
-  public static func inMemory(options: Options = Options()) throws -> Database {
-    try inMemory(options: options, faults: nil)
-  }
-
-  static func inMemory(options: Options = Options(), faults: StoreFaults?) throws -> Database {
-    try CofferError.translating {
-      let store = HeapStore()
-      let connection = try SQLiteConnection(inMemory: store, isCreating: true, busyTimeout: options.busyTimeout)
-      try Schema.create(in: connection)
-      try connection.close()
-      let database = try Database(backing: .memory(store), options: options, faults: faults)
-      faults?.affect { [weak database] in database?.forgetItems() }
-      return database
-    }
-  }
-
-  private static func fill(_ connection: SQLiteConnection, of store: Store) throws {
-    try Schema.create(in: connection)
-    try Metadata(connection: connection).bind(to: store)
-  }
-
-  /// Checks the contents against the envelope, and against the remembered state of the store.
-  ///
-  /// An older envelope that was put back, or another store's, is rejected.
-  private func checkContents(of store: Store) throws {
-    if let witness = core.witness { store.consult(witness) }
-    let record = core.witness?.record()
-    if let witness = core.witness, let problem = witness.problem(record, store) {
-      options.logger.warning("\(path): \(problem)\(witness.hasFile ? " `prefs doctor` mends it." : "")")
-      state.withLock { $0.recordProblem = problem }
-    }
-    let connection = try SQLiteConnection.open(store, busyTimeout: options.busyTimeout) { connection in
-      // Otherwise each read would take its own snapshot and locks.
-      try connection.beginRead()
-      try Schema.check(connection)
-      if try !Metadata(connection: connection).check(against: store) {
-        core.hasUnrecordedEnvelope.store(true, ordering: .relaxed)
-      }
-      if let record {
-        let log = ChangeLog(connection: connection)
-        try core.witness?.check(record, store, log)
-        if case .passed(let commit) = try StoreWitness.verify(record, store, log) {
-          options.logger.warning(
-            """
-            \(path): the record of the newest state has commit \(commit), which is no longer in the change log: nothing outside \
-            of the store vouches for the commits that are.
-            """)
-        }
-      }
-      if try VaultTable(connection: connection).hasRecord() { core.vault.isThere.store(true, ordering: .releasing) }
-      connection.comparedVersion = connection.dataVersion
-      try connection.commit()
-    }
-    report(connection)
-    let spare = SpareConnection(connection: connection)
-    state.withLock { $0.spare = spare }
-  }
-
-  /// Reports what a recovery by `connection` dropped from the log.
-  private func report(_ connection: SQLiteConnection) {
-    guard let loss = connection.logLoss else { return }
-    guard loss.wasSynced else {
-      let note =
-        "The log was whole only up to frame \(loss.firstFrame). After a power cut that is normal for commits that were not "
-        + "synced; the store was opened at the last whole commit before them."
-      options.logger.notice("\(path): \(note)")
-      state.withLock { $0.logNote = note }
-      return
-    }
-    let problem =
-      "The log did not authenticate from frame \(loss.firstFrame) on; the store was opened at the last commit before it."
-      + loss.copy.sentence
-    options.logger.warning("\(path): \(problem)")
-    state.withLock { $0.logProblem = problem }
   }
 
   // MARK: Connections
@@ -403,25 +245,6 @@ public final class Database: Sendable {
     }
   }
 
-  package var logProblem: String? { state.withLock { $0.logProblem } }
-  /// What opening left out because it was not synced before a power cut.
-  package var logNote: String? { state.withLock { $0.logNote } }
-
-  /// What was wrong with the record of the store's newest state when it was opened, as a sentence.
-  package var recordProblem: String? { state.withLock { $0.recordProblem } }
-
-  /// Removes what is in the place of the record and is none, if it is this user's own.
-  ///
-  /// - Returns: What was done about it, as a sentence; nil if there was no problem.
-  package func mendRecord() -> String? {
-    guard let problem = recordProblem, let witness = core.witness else { return nil }
-    guard witness.removeObstacle() else {
-      return problem + " It was left as it is: remove what is in the way, if it is yours."
-    }
-    state.withLock { $0.recordProblem = nil }
-    return problem + " It was removed; the next commit makes a new one."
-  }
-
   /// Reports that the store is older than before: an earlier state was put back.
   func reportRollback(from known: CommitNumber, to last: CommitNumber) {
     options.logger.warning(
@@ -468,127 +291,5 @@ public final class Database: Sendable {
   func checkUsable() throws {
     if case .file(let store) = backing { try CofferError.translating { try store.checkProcess() } }
     guard !state.withLock({ $0.isClosed }) else { throw CofferError.closed }
-  }
-
-  // MARK: Closing
-
-  /// Registers the pending changes of a proxy, to be flushed when the database closes.
-  ///
-  /// - Returns: Whether the database is open.
-  func register(_ proxy: any DatabaseProxy) -> Bool {
-    state.withLock { state in
-      state.proxies.removeAll { $0.proxy == nil }
-      guard !state.isClosed else { return false }
-      state.proxies.append(WeakProxy(proxy: proxy))
-      return true
-    }
-  }
-
-  /// Makes the proxies reread what they read from the store.
-  func forgetItems() {
-    for proxy in state.withLock({ $0.proxies.compactMap(\.proxy) }) { proxy.storeWasReplaced() }
-  }
-
-  /// Makes the proxies reread what they read while the vault was locked.
-  func vaultWasUnlocked() {
-    for proxy in state.withLock({ $0.proxies.compactMap(\.proxy) }) { proxy.vaultWasUnlocked() }
-  }
-
-  /// Waits for running transactions, flushes all proxies, closes all connections, locks the vault, and wipes the store's keys.
-  ///
-  /// When this returns, all changes made through proxies before are in the store. From then on, everything on this database
-  /// throws `CofferError.closed`, including its proxies and `Preferences`.
-  ///
-  /// - Throws: `CofferError.nestedTransaction` inside a transaction; the errors of a flush. In both cases the database stays
-  ///   open, and nothing is lost: call this again, or first discard what cannot be written, with
-  ///   ``ConnectionProxy/discardPendingChanges()``. Also the first error that a connection had while closing; the database is
-  ///   closed then.
-  public func close() throws {
-    resumption.wait()
-    guard !state.withLock({ $0.connections.compactMap(\.connection) }).contains(where: \.isInTransaction) else {
-      throw CofferError.nestedTransaction
-    }
-    try closing.withLock { _ in try closeProxies() }
-    // Not under the lock: this waits for commit handlers, and one of them may close the database too.
-    try closeConnections()
-  }
-
-  /// Flushes and closes all proxies, and admits no new ones; if a flush fails, all stay open.
-  private func closeProxies() throws {
-    var closed: [any DatabaseProxy] = []
-    while true {
-      let open = state.withLock { state in
-        let open = state.proxies.compactMap(\.proxy)
-        state.proxies = []
-        if open.isEmpty { state.isClosed = true }
-        return open
-      }
-      if open.isEmpty { break }
-      // Changes pending in a forked child are the parent's to write.
-      guard (try? checkUsable()) != nil else { continue }
-      for (index, proxy) in open.enumerated() {
-        do {
-          if try proxy.close() { closed.append(proxy) }
-        } catch {
-          for proxy in closed { proxy.reopen() }
-          state.withLock { $0.proxies += (closed + open[index...]).map(WeakProxy.init) }
-          throw error
-        }
-      }
-    }
-    for proxy in closed { proxy.databaseDidClose() }
-  }
-
-  private func closeConnections() throws {
-    let (connections, spare) = state.withLock { state in
-      defer {
-        state.connections = []
-        state.idleReaders = []
-      }
-      return (state.connections.compactMap(\.connection), state.spare.take())
-    }
-    core.feed.close()
-    key.withLock { $0 = nil }
-    defer { core.vault.lock() }
-    var firstError: (any Error)?
-    do {
-      try CofferError.translating { try spare?.connection.close() }
-    } catch {
-      firstError = error
-    }
-    for connection in connections {
-      do { try connection.close() } catch { firstError = firstError ?? error }
-    }
-    closeWitness()
-    // A store is open in this process while something refers to it, and a caller may refer to the database for longer.
-    currentBacking.withLock { $0 = .closed }
-    if let firstError { throw firstError }
-  }
-
-  /// The last connection of all processes checkpoints the log, synced, and removes it.
-  private func closeWitness() {
-    guard let witness = core.witness, case .file(let store) = backing else { return }
-    witness.close(isSynced: !store.hasLog, store)
-  }
-}
-
-extension LogLoss.Copy? {
-  /// Where the copy is, or why there is none; begins with a space.
-  fileprivate var sentence: String {
-    switch self {
-    case .kept(let path): " A copy of the log is kept as \(path)."
-    case .missing(let reason): " No copy of the log could be kept: \(reason)."
-    case nil: ""
-    }
-  }
-}
-
-extension KeySource {
-  /// Whether it may be kept for reopening a store: it says where to get a key, or is a key that no person knows.
-  fileprivate var isKept: Bool {
-    switch self {
-    case .keyFile, .key, .keyCommand, .credential: true
-    case .passphrase, .recoveryKey: false
-    }
   }
 }
