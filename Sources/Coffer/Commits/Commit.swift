@@ -36,13 +36,13 @@ public struct Commit: Sendable {
   /// How often the store was replaced or rolled back while this database was listened to; numbers are only comparable
   /// within one generation.
   package var generation = 0
-  /// How the feed has read it; nil if it did not.
-  var reading: Reading?
+  /// With what the feed has read it; nil if it did not.
+  var delivery: Delivery?
   /// Whether it removed a collection whose name is unknown here.
   private let removesUnnamed: Bool
 
   /// With what a commit was read, for those who follow the store commit by commit.
-  struct Reading {
+  struct Delivery {
     /// Which of the successive stores at this path it is of.
     let storeGeneration: Int
     /// The commit counter's value before the log was read, up to this commit; nil if others followed.
@@ -80,7 +80,7 @@ public struct Commit: Sendable {
       isEverything: true,
       collections: collections, identity: identity)
     commit.generation = generation
-    commit.reading = reading
+    commit.delivery = delivery
     return commit
   }
 

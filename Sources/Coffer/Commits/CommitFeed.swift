@@ -228,7 +228,7 @@ final class CommitFeed: Sendable {
         }
         reader.lastNumber = number
         commit.generation = reader.generation
-        commit.reading = Commit.Reading(
+        commit.delivery = Commit.Delivery(
           storeGeneration: reader.storeGeneration, count: index == commits.count - 1 ? count : nil)
         for listener in reader.listeners.values where number > listener.start { listener.handler(commit) }
       }

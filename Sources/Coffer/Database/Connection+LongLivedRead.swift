@@ -33,7 +33,7 @@ extension Connection {
   ///
   /// - Throws: As `beginLongLivedReadTransaction()`.
   package var isInLongLivedReadTransaction: Bool {
-    get throws { try perform { $0.isLongLived } }
+    get throws { try perform { $0.pinned != nil } }
   }
 
   /// Ends a long-lived read that prevents checkpoints of the log.

@@ -90,11 +90,11 @@ private final class ChangeRegistration: Sendable {
     self.state = state
     // What cannot be read now is reported with the next commit, or the next read.
     commits = try CommitRegistration(state.core.feed, { [weak state] in try? state?.follow($0) }, onClose: finish)
-    number = state.listeners.add(interest, receive, finish: finish)
+    number = state.announcer.listeners.add(interest, receive, finish: finish)
   }
 
   deinit {
-    state.listeners.remove(number)
+    state.announcer.listeners.remove(number)
   }
 }
 
@@ -104,7 +104,7 @@ extension ProxyState {
     try readCommitted { session, last -> Void? in
       try core.commits.learnNames(session.connection)
       for name in collections {
-        let known = lock.withExclusive { self.collection(name.string) }
+        let known = lock.withExclusive { items.collection(name.string) }
         if lock.withShared({ known.isComplete }) { continue }
         guard try loadAll(of: known, session, last) else { return nil }
       }

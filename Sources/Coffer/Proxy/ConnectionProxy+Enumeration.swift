@@ -76,7 +76,7 @@ extension ProxyState {
         let isUsable = lock.withExclusive { () -> Bool in
           guard self.isUsable(last) else { return false }
           var removed: [ObjectIdentifier: Set<ByteString>] = [:]
-          forEachItem { item in
+          items.forEach { item in
             settle(item)
             switch item.pendingChange() {
             case let change? where change.hasExpired(at: session.transaction.time): break
@@ -86,7 +86,7 @@ extension ProxyState {
             }
           }
           for name in committed {
-            let collection = collection(name)
+            let collection = items.collection(name)
             if collection.isHidden == nil { unasked.append(name) }
             guard collection.isHidden == false, collection.clearings.isEmpty else { continue }
             if let removed = removed[ObjectIdentifier(collection)] {
@@ -190,9 +190,9 @@ extension ProxyState {
 
   /// The pending changes of a collection; called with the lock held.
   private func overlay(of name: String) -> Overlay {
-    let collection = collection(name)
+    let collection = items.collection(name)
     var changes: [ByteString: Mutation] = [:]
-    forEachItem(of: collection) { item in
+    items.forEach(of: collection) { item in
       settle(item)
       if let change = item.pendingChange() { changes[ByteString(item.key)] = change }
     }

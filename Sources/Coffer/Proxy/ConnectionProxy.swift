@@ -99,7 +99,7 @@ public final class ConnectionProxy: Sendable {
 
   deinit {
     pending.flushAfterRelease()
-    state.listeners.finish()
+    state.announcer.listeners.finish()
   }
 
   /// The database of the proxy.
@@ -111,7 +111,7 @@ public final class ConnectionProxy: Sendable {
   ///
   /// Pending values are visible in any collection, and writes are not filtered.
   public var fetchedCollectionsFilter: CollectionFilter? {
-    get { state.lock.withShared { state.fetchFilter } }
+    get { state.lock.withShared { state.filters.fetch } }
     set { state.lock.withExclusive { state.setFetchFilter(newValue) } }
   }
 
@@ -119,8 +119,8 @@ public final class ConnectionProxy: Sendable {
   ///
   /// A rejected write throws `CofferError.collectionNotAllowed`. Changes that are already pending are written.
   public var writtenCollectionsFilter: CollectionFilter? {
-    get { state.lock.withShared { state.writeFilter } }
-    set { state.lock.withExclusive { state.writeFilter = newValue } }
+    get { state.lock.withShared { state.filters.write } }
+    set { state.lock.withExclusive { state.setWriteFilter(newValue) } }
   }
 
   /// Sets `fetchedCollectionsFilter` and discards all changes that no flush has taken yet, in one step.
@@ -165,7 +165,7 @@ public final class ConnectionProxy: Sendable {
   /// - Throws: The errors of a flush; the proxy then stays open, and nothing is lost.
   public func close() throws {
     try pending.close()
-    state.listeners.finish()
+    state.announcer.listeners.finish()
   }
 
   // MARK: Memory
@@ -175,9 +175,9 @@ public final class ConnectionProxy: Sendable {
   /// Small collections are cached completely; beyond the limit, the least recently read items are evicted. Pending changes
   /// are always kept. With 0, every read goes to the store.
   public var cacheByteLimit: Int {
-    get { state.lock.withShared { state.cacheByteLimit } }
+    get { state.lock.withShared { state.items.byteLimit } }
     set {
-      state.lock.withExclusive { state.cacheByteLimit = max(0, newValue) }
+      state.lock.withExclusive { state.items.byteLimit = max(0, newValue) }
       state.sweep()
     }
   }

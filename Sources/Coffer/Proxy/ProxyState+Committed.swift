@@ -24,7 +24,7 @@ extension ProxyState {
   private func remembered(_ key: String, in collection: String) -> Knowledge {
     lock.withShared { () -> Knowledge in
       guard isCurrent else { return .unknown }
-      guard let item = find(key, collection) else {
+      guard let item = items.find(key, collection) else {
         return knowsAll(of: collection) ? .absent : .unknown
       }
       return item.withObject { item in
@@ -38,7 +38,7 @@ extension ProxyState {
   @inline(__always)
   func number<Object>(_ key: String, _ collection: String) -> Object?? {
     lock.withShared { () -> Object?? in
-      guard isCurrent, let item = find(key, collection) else { return nil }
+      guard isCurrent, let item = items.find(key, collection) else { return nil }
       return item.withObject { item in
         item.noteRead()
         return item.scalar.number()
@@ -49,7 +49,7 @@ extension ProxyState {
   /// The visible text of a key; nil if the slow path must be used.
   func string(_ key: String, _ collection: String) -> String? {
     lock.withShared {
-      guard isCurrent, let item = find(key, collection) else { return nil }
+      guard isCurrent, let item = items.find(key, collection) else { return nil }
       return item.withObject { item in
         item.noteRead()
         return item.visibleText
@@ -58,7 +58,7 @@ extension ProxyState {
   }
 
   private func knowsAll(of collection: String) -> Bool {
-    knownCollection(collection)?.isComplete ?? false
+    items.knownCollection(collection)?.isComplete ?? false
   }
 
   /// The visible value of a key, read from the store if necessary.
@@ -79,17 +79,17 @@ extension ProxyState {
   func readCommitted<Result>(_ body: (Session, _ last: CommitNumber) throws -> Result?) throws -> Result {
     while true {
       let result = try reader.perform { session -> Result? in
-        if session.generation != generation { startAnew(session.generation) }
+        if session.generation != lock.withShared({ known.generation }) { startAnew(session.generation) }
         // Loaded before the snapshot is taken: the snapshot includes everything until here.
-        let known = lock.withExclusive {
-          readUnlockCount = core.vault.unlockCount.load(ordering: .acquiring)
-          return knownNumber
+        let earlier = lock.withExclusive {
+          known.unlockCount = core.vault.unlockCount.load(ordering: .acquiring)
+          return known.number
         }
         let count = try countOfCommits(session)
         return try session.read {
           try CofferError.translating {
             let last = try session.changeLog.lastNumber()
-            if last < known { goBack(from: known, to: last, count: count) }
+            if last < earlier { goBack(from: earlier, to: last, count: count) }
             guard try catchUp(session, last: last, count: count) else { return nil }
             announceForeign(session, last)
             return try body(session, last)
@@ -106,26 +106,24 @@ extension ProxyState {
   private static let stepsAfterRead = 16
 
   private func countOfCommits(_ session: Session) throws -> UInt64? {
-    let isClosed = lock.withShared { self.isClosed }
+    let (isClosed, counter) = lock.withShared { (pending.isClosed, known.counter) }
     guard !isClosed else { throw CofferError.closed }
     if let counter { return counter.value }
     // Each has a mapping of its own, so make only one.
-    var counter = session.connection.commitCounter
-    if counter == nil {
+    var new = session.connection.commitCounter
+    if new == nil {
       // The first read maps the wal-index.
       try session.read { _ = try session.changeLog.lastNumber() }
-      counter = session.connection.commitCounter
+      new = session.connection.commitCounter
     }
-    return lock.withExclusive {
-      self.counter = counter
-      return counter?.value
-    }
+    lock.withExclusive { setCounter(new) }
+    return new?.value
   }
 
   /// The visible value of a key, as of a snapshot; nil if one of our flushes has advanced meanwhile.
   func visible(_ key: String, in name: String, _ session: Session, _ last: CommitNumber) throws -> Knowledge? {
     let (known, collection, loadsAll) = lock.withExclusive { () -> (Knowledge, ProxyCollection, Bool) in
-      let item = self.item(key, in: name).object
+      let item = items.item(key, in: name).object
       item.noteRead()
       let known = item.visible
       guard case .unknown = known else { return (known, item.collection, false) }
@@ -138,17 +136,17 @@ extension ProxyState {
     return lock.withExclusive { () -> Knowledge? in
       guard isUsable(last) else { return nil }
       // This may be a different item than before: that one may have been evicted.
-      let item = self.item(key, in: name).object
+      let item = items.item(key, in: name).object
       setCommitted(stored, of: item)
       return item.visible
     }
   }
 
-  private func setCommitted(_ held: HeldItem?, of item: ProxyItem) {
+  func setCommitted(_ held: HeldItem?, of item: ProxyItem) {
     settle(item)
     item.committed = held.map { .item($0) } ?? .absent
     item.update()
-    charge(item)
+    items.charge(item)
   }
 
   // MARK: A whole collection
@@ -162,7 +160,7 @@ extension ProxyState {
   ///
   /// - Returns: False if one of our flushes has advanced beyond `last`.
   func loadAll(of collection: ProxyCollection, _ session: Session, _ last: CommitNumber) throws -> Bool {
-    var room = lock.withShared { cacheByteLimit / 8 }
+    var room = lock.withShared { items.byteLimit / 8 }
     var rows: [(key: ByteString, item: HeldItem)] = []
     if let stored = try session.storedCollection(collection.name) {
       let cursor = Cursor(
@@ -177,8 +175,8 @@ extension ProxyState {
     }
     return lock.withExclusive {
       guard isUsable(last) else { return false }
-      for row in rows { setCommitted(row.item, of: item(row.key, in: collection).object) }
-      forEachItem(of: collection) { item in
+      for row in rows { setCommitted(row.item, of: items.item(row.key, in: collection).object) }
+      items.forEach(of: collection) { item in
         settle(item)
         guard item.committed == .unknown else { return }
         item.committed = .absent
@@ -192,24 +190,22 @@ extension ProxyState {
   // MARK: Commits of others
 
   /// Forgets everything: the store was rolled back to an earlier state.
-  private func goBack(from known: CommitNumber, to last: CommitNumber, count: UInt64?) {
+  private func goBack(from earlier: CommitNumber, to last: CommitNumber, count: UInt64?) {
     core.commits.forgetEverything()
     lock.withExclusive {
       forgetEverything()
-      ownCommits = []
-      settledNumber = min(settledNumber, last)
+      known.goBack(to: last)
       setKnown(number: last, count: count)
-      if listeners.areThere { announce(ChangeListeners.Batch(origin: .several, isEverything: true)) }
+      if announcer.listeners.areThere { announce(ChangeListeners.Batch(origin: .several, isEverything: true)) }
     }
-    reader.database.reportRollback(from: known, to: last)
+    reader.database.reportRollback(from: earlier, to: last)
   }
 
   /// Makes the next read use the store that replaced this one.
   func storeWasReplaced() {
     lock.withExclusive {
       forgetEverything()
-      ownCommits = []
-      settledNumber = -1
+      known.goBack(to: -1)
       setKnown(number: -1, count: nil)
     }
   }
@@ -218,9 +214,9 @@ extension ProxyState {
   private func startAnew(_ generation: Int) {
     storeWasReplaced()
     lock.withExclusive {
-      self.generation = generation
-      counter = nil
-      if listeners.areThere { announce(ChangeListeners.Batch(origin: .several, isEverything: true)) }
+      known.generation = generation
+      setCounter(nil)
+      if announcer.listeners.areThere { announce(ChangeListeners.Batch(origin: .several, isEverything: true)) }
     }
   }
 
@@ -230,17 +226,18 @@ extension ProxyState {
   /// instance. Items are read only if a listener wants them.
   func follow(_ commit: Commit) throws {
     let mustRead = lock.withExclusive { () -> Bool in
-      guard !missesCommits, let reading = commit.reading, reading.storeGeneration == generation, commit.identity != nil,
-        knownNumber >= 0, commit.number <= knownNumber || commit.number == knownNumber + 1 && commit.actions.isEmpty
+      guard !known.missesCommits, let delivery = commit.delivery, delivery.storeGeneration == known.generation,
+        commit.identity != nil,
+        known.number >= 0, commit.number <= known.number || commit.number == known.number + 1 && commit.actions.isEmpty
       else {
-        missesCommits = true
+        known.missesCommits = true
         return true
       }
-      if commit.number > knownNumber {
-        forget([commit.withUnnamedRemovalOfAll], reading.count)
-        setKnown(number: commit.number, count: reading.count)
+      if commit.number > known.number {
+        forget([commit.withUnnamedRemovalOfAll], delivery.count)
+        setKnown(number: commit.number, count: delivery.count)
       }
-      return foreign != nil
+      return announcer.foreign != nil
     }
     if mustRead { try catchUp() }
   }
@@ -254,32 +251,32 @@ extension ProxyState {
   ///
   /// - Returns: False if one of our flushes has advanced beyond `last`.
   private func catchUp(_ session: Session, last: CommitNumber, count: UInt64?) throws -> Bool {
-    let (known, inFlight) = lock.withShared { (knownNumber, self.inFlight) }
-    guard known <= last else { return false }
-    guard known != last, known >= 0 || inFlight != nil else {
-      if known < 0 {
+    let (earlier, inFlight) = lock.withShared { (known.number, pending.inFlight) }
+    guard earlier <= last else { return false }
+    guard earlier != last, earlier >= 0 || inFlight != nil else {
+      if earlier < 0 {
         try session.lookForVault()
         try core.expiries.look(session.connection)
       }
       return lock.withExclusive {
-        guard knownNumber == known else { return false }
+        guard known.number == earlier else { return false }
         // Changes without effect show until they are settled, and others may have changed the items since.
-        if known < 0 { settleAll() }
+        if earlier < 0 { settleAll() }
         setKnown(number: last, count: count)
-        missesCommits = false
+        known.missesCommits = false
         return true
       }
     }
     // Before the first read nothing is known that could be outdated, but a flush may be in flight.
-    let start = known >= 0 ? known : (inFlight?.identity.number ?? last + 1) - 1
+    let start = earlier >= 0 ? earlier : (inFlight?.identity.number ?? last + 1) - 1
     try session.lookForVault()
     try core.expiries.look(session.connection)
     let commits = try core.commits.commits(after: start, session.connection, isUnnamedRemovalOfAll: true)
     return lock.withExclusive {
-      guard knownNumber == known else { return false }
+      guard known.number == earlier else { return false }
       forget(commits, count)
       setKnown(number: last, count: count)
-      missesCommits = false
+      known.missesCommits = false
       return true
     }
   }
@@ -288,14 +285,14 @@ extension ProxyState {
   ///
   /// - Parameter commits: nil when some of them are no longer in the log.
   private func forget(_ commits: [Commit]?, _ count: UInt64?) {
-    let interests = listeners.areThere ? listeners.interests : nil
+    let interests = announcer.listeners.areThere ? announcer.listeners.interests : nil
     guard let commits else {
       forgetEverything()
       if interests != nil { noteForeign(.several) { $0.isEverything = true } }
       return
     }
     for commit in commits {
-      if let inFlight, inFlight.identity == commit.identity {
+      if let inFlight = pending.inFlight, inFlight.identity == commit.identity {
         // Committed, and seen before the flush has returned. Only the flush knows which values were sealed.
         let number = inFlight.identity.number
         let isKnown = commits.count == 1 && !core.vault.isThere.load(ordering: .relaxed)
@@ -305,7 +302,7 @@ extension ProxyState {
         // Items that followed another name of their setting were not pending.
         if !inFlight.hasMore, !core.hasRenames.load(ordering: .relaxed) { continue }
       }
-      let isOwn = ownCommits.contains { $0 == commit.identity }
+      let isOwn = known.ownCommits.contains { $0 == commit.identity }
       let interests = isOwn ? nil : interests
       if commit.isEverything {
         forgetEverything()
@@ -313,7 +310,7 @@ extension ProxyState {
         continue
       }
       for (name, change) in commit.collections {
-        let collection = collection(name.string)
+        let collection = items.collection(name.string)
         if !isOwn { collection.isSealed = nil }
         forget(change, in: collection, name, commit.origin, collection.isHidden == true ? nil : interests)
       }
@@ -328,26 +325,19 @@ extension ProxyState {
     if change.isCleared || change.isUnlisted {
       collection.isComplete = false
       collection.missCount = 0
-      forEachItem(of: collection, forget)
+      items.forEach(of: collection, forget)
       if interests != nil { noteForeign(origin) { $0.whole.insert(name) } }
     }
     for (key, change) in change.keys {
       let isWanted = interests?.include(key, in: name) ?? false
       // A complete collection also has to note keys that were never read: they are no longer known to be absent.
-      guard collection.isComplete || isWanted || find(key.string, collection.name) != nil else { continue }
-      let item = item(key, in: collection).object
+      guard collection.isComplete || isWanted || items.find(key.string, collection.name) != nil else { continue }
+      let item = items.item(key, in: collection).object
       if isWanted {
         noteForeign(origin) { $0.add(item, before: item.lastVisible, after: .unknown, kind: change.kind) }
       }
       forget(item)
     }
-  }
-
-  private func noteForeign(_ origin: ChangeOrigin, _ body: (inout ChangeListeners.Batch) -> Void) {
-    var batch = foreign.take() ?? ChangeListeners.Batch(origin: origin)
-    if batch.origin != origin { batch.origin = .several }
-    body(&batch)
-    foreign = batch
   }
 
   private func forget(_ item: ProxyItem) {
@@ -359,9 +349,9 @@ extension ProxyState {
   /// Forgets items that a commit of this proxy changed beside its own changes, because they are other names of settings.
   func forgetFollowers(_ places: [SettingPlace]) {
     for place in places {
-      let collection = collection(place.collection.string)
-      guard collection.isComplete || find(place.key.string, collection.name) != nil else { continue }
-      forget(item(place.key, in: collection).object)
+      let collection = items.collection(place.collection.string)
+      guard collection.isComplete || items.find(place.key.string, collection.name) != nil else { continue }
+      forget(items.item(place.key, in: collection).object)
     }
   }
 
@@ -371,34 +361,12 @@ extension ProxyState {
   }
 
   private func forgetEverything() {
-    forEachCollection { collection in
+    items.forEachCollection { collection in
       collection.isSealed = nil
       collection.isComplete = false
       collection.missCount = 0
     }
-    forEachItem(forget)
-  }
-
-  /// Reports the changes of others to listeners, as far as they are visible.
-  ///
-  /// An item that cannot be read is reported without its value, because no later read may be able to read it either.
-  private func announceForeign(_ session: Session, _ last: CommitNumber) {
-    let changed = lock.withShared { foreign?.items.values.map(\.item).filter { $0.visible == .unknown } }
-    guard let changed else { return }
-    let read = changed.compactMap { item -> (ProxyItem, HeldItem?)? in
-      let stored = Result { try session.storedItem(item.key, in: item.collection.name) }
-      return if case .success(let stored) = stored { (item, stored) } else { nil }
-    }
-    lock.withExclusive {
-      // An item may have been evicted meanwhile; use the one that took its place.
-      func current(_ item: ProxyItem) -> ProxyItem {
-        self.item(ByteString(item.key), in: item.collection).object
-      }
-      guard var foreign = foreign.take() else { return }
-      if isUsable(last) { for (item, stored) in read { setCommitted(stored, of: current(item)) } }
-      for (id, change) in foreign.items { foreign.items[id]?.after = current(change.item).visible }
-      announce(foreign)
-    }
+    items.forEach(forget)
   }
 }
 

@@ -1,10 +1,24 @@
+/// The filters of a proxy.
+struct ProxyFilters {
+  /// The collections whose committed values are visible; nil for all.
+  var fetch: CollectionFilter?
+  /// How often it was set.
+  var fetchCount = 0
+  /// The collections that may be written; nil for all.
+  var write: CollectionFilter?
+}
+
 extension ProxyState {
   func setFetchFilter(_ filter: CollectionFilter?) {
     settleAll()
-    fetchFilter = filter
-    fetchFilterCount += 1
-    forEachCollection { $0.isHidden = filter == nil ? false : nil }
-    forEachItem { $0.update() }
+    filters.fetch = filter
+    filters.fetchCount += 1
+    items.setHidden(filter == nil ? false : nil)
+  }
+
+  func setWriteFilter(_ filter: CollectionFilter?) {
+    filters.write = filter
+    hasWriteFilter.store(filter != nil, ordering: .releasing)
   }
 
   /// Asks the fetch filter about a collection, outside the lock: it is user code.
@@ -14,15 +28,15 @@ extension ProxyState {
   func askFetchFilter(_ name: String) -> Bool {
     while true {
       let (known, filter, count) = lock.withShared {
-        (knownCollection(name)?.isHidden, fetchFilter, fetchFilterCount)
+        (items.knownCollection(name)?.isHidden, filters.fetch, filters.fetchCount)
       }
       if let known { return known }
       let isHidden = !(filter?.allows(name) ?? true)
       let isSet = lock.withExclusive {
-        guard fetchFilterCount == count else { return false }
-        let collection = collection(name)
+        guard filters.fetchCount == count else { return false }
+        let collection = items.collection(name)
         collection.isHidden = isHidden
-        forEachItem(of: collection) { $0.update() }
+        items.forEach(of: collection) { $0.update() }
         return true
       }
       if isSet { return isHidden }

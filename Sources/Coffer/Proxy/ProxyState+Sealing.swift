@@ -18,7 +18,7 @@ extension ProxyState {
 
   private func sealing(_ change: Mutation, _ key: String, in collection: String) throws -> Mutation {
     let present = lock.withShared {
-      find(key, collection)?.withObject { $0.visible.item }
+      items.find(key, collection)?.withObject { $0.visible.item }
     }
     func sealed(_ value: StoredValue, _ part: ItemPart, _ present: StoredValue?) throws -> StoredValue {
       try core.vault.seal(value, part, key, in: collection, keeping: present)
@@ -43,13 +43,13 @@ extension ProxyState {
   /// Whether a collection is sealed: read from the store once, and again after others have changed the collection.
   func isSealed(_ name: String) throws -> Bool {
     guard core.vault.isThere.load(ordering: .relaxed) else { return false }
-    let known = lock.withShared { isCurrent ? knownCollection(name)?.isSealed : nil }
+    let known = lock.withShared { isCurrent ? items.knownCollection(name)?.isSealed : nil }
     if let known { return known }
     return try readCommitted { session, last in
       let isSealed = try session.isSealedOrWillBe(name)
       return lock.withExclusive {
         guard isUsable(last) else { return nil }
-        collection(name).isSealed = isSealed
+        items.collection(name).isSealed = isSealed
         return isSealed
       }
     }

@@ -101,20 +101,19 @@ package struct ChangeLog {
     }
   }
 
-  /// Appends a row; `willAppend` is called with its number before.
+  /// Appends a row.
   ///
   /// - Parameter end: The end of the log, if known.
-  /// - Returns: The new end.
+  /// - Returns: What identifies the commit, and the new end.
   @discardableResult
   func append(
     _ changes: ChangeSet, after end: End? = nil, time: Int64, writer: Int64, author: String? = nil,
-    action: String? = nil, willAppend: (CommitIdentity) -> Void = { _ in }
-  ) throws -> End {
+    action: String? = nil
+  ) throws -> (identity: CommitIdentity, end: End) {
     let end = try end ?? self.end()
     try Self.checkRoom(after: end)
     let number = end.number + 1
     let noise = try connection.randomBytes(count: ChangeChain.noiseByteCount)
-    willAppend(CommitIdentity(number: number, noise: noise))
     let keys = changes.packed
     let total = end.total + ChangeChain.Row.byteCount(keys: keys, author: author, action: action)
     let row = ChangeChain.Row(
@@ -122,7 +121,9 @@ package struct ChangeLog {
     let seal = try chain.seal(row, keys, after: end)
     try insert(row, keys, seal)
     if number % Self.sweepInterval == 0 { try sweep(number: number, total: total) }
-    return End(number: number, total: total, link: seal.link)
+    return (
+      CommitIdentity(number: number, noise: noise), End(number: number, total: total, link: seal.link)
+    )
   }
 
   private func insert(_ row: ChangeChain.Row, _ keys: [UInt8], _ seal: ChangeChain.Seal) throws {

@@ -44,13 +44,13 @@ extension Session {
   func recordClearing(of collection: String, id: Int64, keys: [String], isErased: Bool) {
     transaction.changes.recordClearing(of: id, keys: keys.map(ByteString.init), isErased: isErased)
     transaction.changedNames[id] = collection
-    knownCollections[collection] = nil
+    known.collections[collection] = nil
     cache.removeAll()
   }
 
   func recordClearingOfAll(isErased: Bool = false) {
     transaction.changes.recordClearingOfAll(isErased: isErased)
-    knownCollections.removeAll()
+    known.collections.removeAll()
     cache.removeAll()
   }
 }

@@ -15,8 +15,8 @@ extension Session {
     transaction.isExpiry = true
     do {
       for item in expired { try expire(item) }
-      let number = try finish { _ in }
-      end(number: number, isCommitted: true)
+      try commit(prepareCommit())
+      end(number: transaction.committed, isCommitted: true)
       core.expiries.afterRemoval.withLock { $0 }?()
     } catch {
       try? connection.rollback()
@@ -24,15 +24,15 @@ extension Session {
       core.options.logger.debug("Expired items are not removed yet. \(error)")
     }
     try beginWrite()
-    knownExpiry = nil
+    known.expiry = nil
     // There may be more.
     if try mayHaveExpired(at: time) { core.expiries.tryAgainLater() }
   }
 
   private func mayHaveExpired(at time: Int64) throws -> Bool {
-    if let knownExpiry, knownExpiry > time { return false }
+    if let expiry = known.expiry, expiry > time { return false }
     let next = try CofferError.translating { try items.nextExpiry() } ?? .max
-    knownExpiry = next
+    known.expiry = next
     return next <= time
   }
 }

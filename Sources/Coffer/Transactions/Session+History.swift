@@ -14,9 +14,9 @@ extension Session {
   /// The end of the change log in the current write transaction; read from the table only if this connection does not know
   /// it from its last one.
   func endOfLog() throws -> ChangeLog.End {
-    if let knownEnd { return knownEnd }
+    if let end = known.end { return end }
     let end = try changeLog.end()
-    knownEnd = end
+    known.end = end
     return end
   }
 
@@ -66,7 +66,7 @@ extension Session {
       stored.history = limits
       try collections.setHistoryLimits(limits, stored.id)
       if let limits { try history.drop(in: stored.id, beyond: limits, time: transaction.time) }
-      knownCollections[collection] = stored
+      known.collections[collection] = stored
       note(limits == nil ? .historyOff(collection) : .historyOn(collection))
     }
   }

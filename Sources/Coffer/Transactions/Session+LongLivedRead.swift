@@ -5,19 +5,18 @@ extension Session {
   ///
   /// - Returns: The commits since the one that was pinned before.
   func beginLongLivedRead() throws -> [Commit] {
-    guard mode == .idle else { throw CofferError.nestedTransaction }
-    let earlier = isLongLived ? pinnedNumber : nil
-    if !isLongLived {
+    guard call.mode == .idle else { throw CofferError.nestedTransaction }
+    let earlier = pinned?.number
+    if pinned == nil {
       core.feed.retain()
       core.longLivedReadCount.add(1, ordering: .relaxed)
     }
-    isLongLived = true
-    hasSnapshotExpired = false
+    pinned = PinnedSnapshot()
     do {
       try CofferError.translating { try connection.rollback() }
       try beginRead()
       // The first read takes the snapshot.
-      pinnedNumber = try CofferError.translating { try changeLog.lastNumber() }
+      pinned?.number = try CofferError.translating { try changeLog.lastNumber() }
       let jumped = try earlier.map(commits) ?? []
       // If a collection is removed later, this is the only place that has its name.
       try CofferError.translating { try core.commits.learnNames(connection) }
@@ -32,30 +31,28 @@ extension Session {
   ///
   /// - Returns: The commits since it was taken.
   func endLongLivedRead() throws -> [Commit] {
-    guard isLongLived else { return [] }
-    guard mode == .idle else { throw CofferError.nestedTransaction }
-    let pinned = pinnedNumber
+    guard let pinned else { return [] }
+    guard call.mode == .idle else { throw CofferError.nestedTransaction }
     try? connection.rollback()
     // Until then, the details of our own commits that are not in the log are still kept.
     defer { endPinning() }
     try beginRead()
     defer { try? connection.rollback() }
-    return try commits(after: pinned)
+    return try commits(after: pinned.number)
   }
 
   private func endPinning() {
     try? connection.rollback()
-    isLongLived = false
-    hasSnapshotExpired = false
+    pinned = nil
     core.feed.release()
     core.longLivedReadCount.subtract(1, ordering: .relaxed)
   }
 
   /// Ends a long-lived read that prevents checkpoints of the log.
   func expireLongLivedRead() {
-    guard isLongLived, !hasSnapshotExpired else { return }
+    guard pinned?.hasExpired == false else { return }
     try? connection.rollback()
-    hasSnapshotExpired = true
+    pinned?.hasExpired = true
   }
 
   private func commits(after number: CommitNumber) throws -> [Commit] {

@@ -16,7 +16,7 @@ struct ChangedName {
 extension Session {
   /// Notes that an item is about to be changed, if it has another name that may have to follow.
   func willChange(_ key: String, in collection: String) throws {
-    guard hasRenames, try !renames().links(of: key, in: collection).isEmpty else { return }
+    guard known.hasRenames, try !renames().links(of: key, in: collection).isEmpty else { return }
     try willChange(SettingPlace(key, in: collection))
   }
 
@@ -31,7 +31,7 @@ extension Session {
 
   /// The same for all items of a collection, which is about to be cleared.
   func willClear(_ collection: String) throws {
-    guard hasRenames else { return }
+    guard known.hasRenames else { return }
     for place in try renames().names(in: collection) { try willChange(place) }
   }
 

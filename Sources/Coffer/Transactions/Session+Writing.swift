@@ -7,7 +7,7 @@ extension Session {
   func set(_ item: HeldItem, _ key: String, in collection: String) throws {
     // Not through `changing`: its closure, with everything it captures, would be created on both paths.
     if try needsOwnTransaction() { return try inTransaction { try set(item, key, in: collection) } }
-    if hasRenames { try willChange(key, in: collection) }
+    if known.hasRenames { try willChange(key, in: collection) }
     _ = try setAlone(item, key, in: collection)
   }
 
@@ -25,8 +25,8 @@ extension Session {
         return try set(item, over: try storedItem(key, in: collection), key, in: collection, stored)
       }
       let kind = try items.set(
-        item, key, in: stored.id, version: newVersion(), time: transaction.time, isUpdate: lastSet == .updated)
-      lastSet = kind
+        item, key, in: stored.id, version: newVersion(), time: transaction.time, isUpdate: known.lastSet == .updated)
+      known.lastSet = kind
       if let kind { recordUnobserved(kind, key, in: collection, id: stored.id) }
       return kind != nil
     }
@@ -51,7 +51,7 @@ extension Session {
   /// - Returns: Whether there was anything to change.
   func replace(_ part: ItemPart, _ value: StoredValue?, _ key: String, in collection: String) throws -> Bool {
     if try needsOwnTransaction() { return try inTransaction { try replace(part, value, key, in: collection) } }
-    if hasRenames { try willChange(key, in: collection) }
+    if known.hasRenames { try willChange(key, in: collection) }
     return try replaceAlone(part, value, key, in: collection)
   }
 
@@ -99,7 +99,7 @@ extension Session {
   @discardableResult
   func remove(_ key: String, in collection: String) throws -> Bool {
     if try needsOwnTransaction() { return try inTransaction { try remove(key, in: collection) } }
-    if hasRenames { try willChange(key, in: collection) }
+    if known.hasRenames { try willChange(key, in: collection) }
     return try removeAlone(key, in: collection)
   }
 
@@ -118,7 +118,7 @@ extension Session {
   }
 
   private func expect(_ expiry: Int64) {
-    knownExpiry = knownExpiry.map { min($0, expiry) }
+    known.expiry = known.expiry.map { min($0, expiry) }
   }
 
   /// Removes an expired item, and records that in the change log.
@@ -219,19 +219,19 @@ extension Session {
   package func autocommitting<Result>(cancellation: Cancellation? = nil, _ body: () throws -> Result) throws -> Result {
     try requireWritable()
     try cancellation?.check()
-    let earlier = (mode, autocommitCancellation)
-    (mode, autocommitCancellation) = (.autocommit, cancellation)
-    defer { (mode, autocommitCancellation) = earlier }
+    let earlier = (call.mode, call.autocommitCancellation)
+    (call.mode, call.autocommitCancellation) = (.autocommit, cancellation)
+    defer { (call.mode, call.autocommitCancellation) = earlier }
     return try body()
   }
 
   /// Whether each operation is committed separately.
-  var isAutocommitting: Bool { mode == .autocommit }
+  var isAutocommitting: Bool { call.mode == .autocommit }
 
-  /// Runs `body` in the current transaction, or in one of its own in autocommit mode.
+  /// Runs `body` in the current transaction, or in one of its own in autocommit call.mode.
   package func inTransaction<Result>(_ body: () throws -> Result) throws -> Result {
-    guard mode == .autocommit else { return try body() }
-    return try write(.full, cancellation: autocommitCancellation, body)
+    guard call.mode == .autocommit else { return try body() }
+    return try write(.full, cancellation: call.autocommitCancellation, body)
   }
 
   // MARK: The whole database

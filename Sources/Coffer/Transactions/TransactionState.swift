@@ -47,6 +47,8 @@ struct TransactionState {
   /// The names of the collections it changed.
   var changedNames: [Int64: String] = [:]
   var isRolledBack = false
+  /// The number of its commit, once it is made.
+  var committed: CommitNumber?
 
   // MARK: Observers
 

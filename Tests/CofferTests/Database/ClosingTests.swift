@@ -103,7 +103,7 @@ import Testing
     // While the flush of one is committed the other may be open, flushed or closed.
     for (index, proxy) in proxies.enumerated() {
       try proxy.setObject(1, forKey: "own \(index)")
-      proxy.state.onCommit = {
+      proxy.state.hooks.onCommit = {
         for (index, proxy) in proxies.enumerated() {
           do {
             try proxy.setObject(1, forKey: "late \(index)")
@@ -144,7 +144,7 @@ import Testing
     let isDone = DispatchSemaphore(value: 0)
     let isCommitting = DispatchSemaphore(value: 0)
     let committed = Lock(false)
-    proxy.state.onCommit = {
+    proxy.state.hooks.onCommit = {
       isCommitting.signal()
       committed.withLock { $0 = true }
     }
@@ -195,7 +195,7 @@ import Testing
     let other = try store.open().makeConnection()
     let (hasFailed, mayGoOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
     let isDone = DispatchSemaphore(value: 0)
-    proxy.state.onCloseFailure = {
+    proxy.state.hooks.onCloseFailure = {
       hasFailed.signal()
       mayGoOn.wait()
     }

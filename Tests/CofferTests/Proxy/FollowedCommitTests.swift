@@ -32,7 +32,7 @@ import Testing
   /// Registers a listener of keys, without the feed; it signals for each event.
   private func listen(_ keys: [String], _ heard: Heard) -> DispatchSemaphore {
     let semaphore = DispatchSemaphore(value: 0)
-    _ = state.listeners.add(ChangeInterest(keys: Set(keys.map { ByteString($0) }))) { event in
+    _ = state.announcer.listeners.add(ChangeInterest(keys: Set(keys.map { ByteString($0) }))) { event in
       heard.changes.withLock { $0 += event.changes.map { "\($0.kind) \($0.key)" } }
       semaphore.signal()
     } finish: {
@@ -62,11 +62,11 @@ import Testing
     let commits = try await commits(of: [("b", 1), ("a", 1)])
     let state = state
     try withoutReading { try state.follow(commits[0]) }
-    #expect(state.knownNumber == commits[0].number)
+    #expect(state.known.number == commits[0].number)
     // No listener wants its value.
-    #expect(state.lock.withShared { state.find("b", "") == nil })
+    #expect(state.lock.withShared { state.items.find("b", "") == nil })
     try state.follow(commits[1])
-    #expect(state.knownNumber == commits[1].number)
+    #expect(state.known.number == commits[1].number)
     Self.wait(signal)
     #expect(heard.changes.withLock { $0 } == ["inserted a"])
     #expect(try proxy.object(forKey: "b", as: Int.self) == 1)
@@ -78,26 +78,26 @@ import Testing
   func gap() async throws {
     let commits = try await commits(of: [("a", 1), ("b", 1), ("b", 2)])
     try state.follow(commits[0])
-    #expect(state.knownNumber == commits[0].number)
+    #expect(state.known.number == commits[0].number)
     try state.follow(commits[2])
-    #expect(state.knownNumber == commits[2].number)
+    #expect(state.known.number == commits[2].number)
     #expect(try proxy.object(forKey: "b", as: Int.self) == 2)
     let state = state
     try withoutReading { for commit in commits { try state.follow(commit) } }
-    #expect(state.knownNumber == commits[2].number)
+    #expect(state.known.number == commits[2].number)
   }
 
   @Test("4.13 are read from the log if the feed has read them in another store")
   func otherStore() async throws {
     var commit = try #require(try await commits(of: [("a", 1)]).first)
-    commit.reading = Commit.Reading(storeGeneration: 1, count: nil)
-    state.lock.withExclusive { state.isClosed = true }
+    commit.delivery = Commit.Delivery(storeGeneration: 1, count: nil)
+    state.lock.withExclusive { state.setClosed(true) }
     #expect(throws: CofferError.closed) { try state.follow(commit) }
-    state.lock.withExclusive { state.isClosed = false }
+    state.lock.withExclusive { state.setClosed(false) }
     // One that could not be followed is not forgotten: the next one leads to the log, too.
-    commit.reading = Commit.Reading(storeGeneration: 0, count: nil)
+    commit.delivery = Commit.Delivery(storeGeneration: 0, count: nil)
     try state.follow(commit)
-    #expect(!state.missesCommits && state.knownNumber == commit.number)
+    #expect(!state.known.missesCommits && state.known.number == commit.number)
     #expect(try proxy.object(forKey: "a", as: Int.self) == 1)
   }
 
@@ -106,10 +106,10 @@ import Testing
     try await fixture.other.readWrite { try $0.setObject(1, forKey: "b") }
     let preferences = Preferences(proxy: proxy, collection: "")
     let changes = try preferences.changes(forKey: "a")
-    #expect(state.listeners.want("a", in: "") && !state.listeners.want("b", in: ""))
+    #expect(state.announcer.listeners.want("a", in: "") && !state.announcer.listeners.want("b", in: ""))
     try fixture.withWriteLockHeld {
       try proxy.setObject(2, forKey: "b")
-      let committed = state.lock.withShared { state.find("b", "")?.object.committed }
+      let committed = state.lock.withShared { state.items.find("b", "")?.object.committed }
       #expect(committed == .unknown)
     }
     try proxy.setObject(2, forKey: "a")

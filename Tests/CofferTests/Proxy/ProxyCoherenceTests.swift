@@ -51,7 +51,7 @@ import Testing
   }
 
   private func item(_ key: String) throws -> ProxyItem {
-    try #require(proxy.state.lock.withShared { proxy.state.find(key, "")?.object })
+    try #require(proxy.state.lock.withShared { proxy.state.items.find(key, "")?.object })
   }
 
   @Test("4.14 sees another process's commit with the next read")
@@ -121,10 +121,10 @@ import Testing
       for number in 0..<3000 {
         let object: String? = try proxy.object(forKey: "\(number)", inCollection: "c")
         #expect(object?.count == 100, "in round \(round)")
-        #expect(proxy.state.cacheByteCount <= 100_000)
+        #expect(proxy.state.items.byteCount <= 100_000)
       }
     }
-    #expect(proxy.state.itemCount < 400)
+    #expect(proxy.state.items.count < 400)
     proxy.cacheByteLimit = 0
     try setElsewhere(5)
     #expect(try visible() == 5)
@@ -152,8 +152,8 @@ import Testing
       }
     }
     proxy.cacheByteLimit = 0
-    #expect(proxy.state.itemCount == 0)
-    #expect(proxy.state.cacheByteCount == 0)
+    #expect(proxy.state.items.count == 0)
+    #expect(proxy.state.items.byteCount == 0)
   }
 
   @Test("4.14 evicts many items in steps, so that no caller waits for all of them")
@@ -161,17 +161,17 @@ import Testing
     let proxy = try ConnectionProxy(database: fixture.database, flushPolicy: .manually)
     for number in 0..<1000 { try proxy.setObject(number, forKey: "\(number)", inCollection: "c") }
     proxy.cacheByteLimit = 10_000
-    #expect(proxy.state.itemCount == 1000, "what is pending stays")
+    #expect(proxy.state.items.count == 1000, "what is pending stays")
     try proxy.discardPendingChanges()
     var counts = [1000]
     var isMore = true
     while isMore {
       isMore = proxy.state.lock.withExclusive { proxy.state.sweepSome() }
-      counts.append(proxy.state.itemCount)
+      counts.append(proxy.state.items.count)
     }
-    #expect(zip(counts, counts.dropFirst()).allSatisfy { $0 - $1 <= ProxyState.slotsPerStep })
+    #expect(zip(counts, counts.dropFirst()).allSatisfy { $0 - $1 <= ItemTable.slotsPerStep })
     #expect(counts.count > 4)
-    #expect(proxy.state.cacheByteCount <= 10_000 && proxy.state.itemCount > 20)
+    #expect(proxy.state.items.byteCount <= 10_000 && proxy.state.items.count > 20)
   }
 
   @Test(
@@ -181,19 +181,19 @@ import Testing
     let proxy = try ConnectionProxy(database: fixture.database, flushPolicy: .manually)
     for number in 0..<1000 { try proxy.setObject(number, forKey: "\(number)", inCollection: "c") }
     if isSeenBefore {
-      proxy.state.onCommit = { [unowned proxy] in
+      proxy.state.hooks.onCommit = { [unowned proxy] in
         let read = try? proxy.object(forKey: "0", inCollection: "c", as: Int.self)
         #expect(read == 0 && proxy.pendingChangeCount == 0)
       }
     }
     let counts = Lock<[Int]>([])
-    proxy.state.onSettling = { [unowned proxy] in
+    proxy.state.hooks.onSettling = { [unowned proxy] in
       #expect(proxy.pendingChangeCount == 0)
       var isMore = true
       while isMore {
         let count = proxy.state.lock.withExclusive { () -> Int in
           var count = 0
-          proxy.state.forEachItem { if $0.hasPending { count += 1 } }
+          proxy.state.items.forEach { if $0.hasPending { count += 1 } }
           isMore = proxy.state.settleSome()
           return count
         }
@@ -207,7 +207,7 @@ import Testing
     let seen = counts.withLock { $0 }
     #expect(seen.first == 1000 && seen.last == 0)
     #expect(zip(seen, seen.dropFirst()).allSatisfy { $0 - $1 <= ProxyState.itemsPerStep })
-    #expect(proxy.state.itemCount == 0, "what could not go while it was settled goes at the end")
+    #expect(proxy.state.items.count == 0, "what could not go while it was settled goes at the end")
   }
 
   @Test("4.2, 4.6 writes what a flush has taken, despite concurrent sets, resets and removals")
@@ -250,7 +250,7 @@ import Testing
     rules.objectPostSanitizer = { [weak proxy] _, _, _ in
       guard let proxy else { return }
       proxy.cacheByteLimit = 0
-      counts.withLock { $0.append(proxy.state.lock.withShared { proxy.state.itemCount }) }
+      counts.withLock { $0.append(proxy.state.lock.withShared { proxy.state.items.count }) }
     }
     fixture.database.setRules(rules, forCollection: "c")
     let text = { String(repeating: "x", count: $0) }
@@ -259,7 +259,7 @@ import Testing
     }
     try proxy.flushAndWait()
     #expect(counts.withLock { $0 } == Array(repeating: 100, count: 100))
-    #expect(proxy.state.itemCount == 0)
+    #expect(proxy.state.items.count == 0)
     for number in 0..<100 {
       let object: String? = try proxy.object(forKey: "\(number)", inCollection: "c")
       #expect(object == text(number))
@@ -306,8 +306,8 @@ import Testing
   @Test("4.14 never shows a pending value once another's commit came after its own")
   func overtakenFlush() throws {
     // Between the commit of the flush and the moment when the proxy is notified.
-    proxy.state.onCommit = { [fixture] in
-      fixture.proxy.state.onCommit = nil
+    proxy.state.hooks.onCommit = { [fixture] in
+      fixture.proxy.state.hooks.onCommit = nil
       #expect(throws: Never.self) {
         let child = try fixture.store.worker("set", "k", "theirs")
         #expect(child.status == 0)
@@ -317,7 +317,7 @@ import Testing
       }
     }
     try proxy.setObject(1, forKey: "k", durability: .committed)
-    #expect(proxy.state.onCommit == nil)
+    #expect(proxy.state.hooks.onCommit == nil)
     #expect(try proxy.value(forKey: "k") == .string("theirs"))
   }
 
@@ -327,7 +327,7 @@ import Testing
     try proxy.setObject(1, forKey: "k", durability: .committed)
     #expect(try proxy.object(forKey: "k") == 1)
     try proxy.setObject(2, forKey: "pending")
-    proxy.state.onCommit = { [unowned proxy] in
+    proxy.state.hooks.onCommit = { [unowned proxy] in
       let seen = ["pending", "k"].map { try? proxy.object(forKey: $0, as: Int.self) }
       #expect(seen == [2, 3])
     }

@@ -280,7 +280,7 @@ private final class Explorer: TransactionObserver, @unchecked Sendable {
       onUnfinishedRotation: {}, onExpiry: {})
     foreign = Session(connection: try SQLiteConnection(inMemory: store, busyTimeout: .seconds(5)), core: core)
     database.add(transactionObserver: self)
-    proxy.state.onCommit = { [unowned self] in
+    proxy.state.hooks.onCommit = { [unowned self] in
       guard isFlushing else { return }
       model.apply(.commit, value: 0)
       position += 1
@@ -291,7 +291,7 @@ private final class Explorer: TransactionObserver, @unchecked Sendable {
       model.apply(.hear, value: 0)
       position += 1
     }
-    proxy.state.onSettling = { [unowned self] in
+    proxy.state.hooks.onSettling = { [unowned self] in
       guard isFlushing, model.phase == .committed || model.phase == .settling else { return }
       if model.phase == .settling {
         check()
@@ -379,7 +379,7 @@ private final class Explorer: TransactionObserver, @unchecked Sendable {
     defer { isFlushing = false }
     try proxy.readWriteConnection.perform { session in
       do {
-        try proxy.pending.flush(through: proxy.state.lastNumber, session, .normal)
+        try proxy.pending.flush(through: proxy.state.pending.lastNumber, session, .normal)
       } catch is Failure {}
     }
     check()
@@ -407,8 +407,8 @@ private final class Explorer: TransactionObserver, @unchecked Sendable {
   /// Batches don't keep their items: each has to be one that the table keeps, with something pending.
   private func checkBatches() {
     let isSound = proxy.state.lock.withExclusive {
-      let kept = ["a", "b"].compactMap { proxy.state.find($0, collection)?.object }
-      return proxy.state.batches.allSatisfy { batch in
+      let kept = ["a", "b"].compactMap { proxy.state.items.find($0, collection)?.object }
+      return proxy.state.pending.batches.allSatisfy { batch in
         batch.items.allSatisfy { item in
           item.withObject { item in kept.contains { $0 === item } && item.hasPending(in: batch.number) }
         }

@@ -155,14 +155,14 @@ import Testing
   func manyChanges() async throws {
     var changes = try proxy.changes().makeAsyncIterator()
     let mayTell = DispatchSemaphore(value: 0)
-    proxy.state.listeners.enqueue { mayTell.wait() }
+    proxy.state.announcer.listeners.enqueue { mayTell.wait() }
     let count = ProxyState.itemsPerEvent
     for number in 1..<count { try proxy.setObject(number, forKey: "\(number)") }
     try proxy.performBatch { batch in
       for key in ["a", "b", "c"] { try batch.setObject(0, forKey: key) }
     }
     try proxy.setObject(0, forKey: "d")
-    #expect(proxy.state.lock.withShared { proxy.state.unannounced.map(\.items.count) } == [count + 2, 1])
+    #expect(proxy.state.lock.withShared { proxy.state.announcer.unannounced.map(\.items.count) } == [count + 2, 1])
     mayTell.signal()
     var keys: Set<String> = []
     while keys.count < count + 3, let event = await changes.next() { keys.formUnion(event.changes.map(\.key)) }

@@ -30,7 +30,7 @@ extension Keys {
 
   /// What the proxy has in memory for a key.
   private func held(_ key: String = "k") -> HeldItem? {
-    proxy.state.lock.withShared { proxy.state.find(key, "tokens")?.object.visible.item }
+    proxy.state.lock.withShared { proxy.state.items.find(key, "tokens")?.object.visible.item }
   }
 
   private func isSealed(_ item: HeldItem?) -> Bool {

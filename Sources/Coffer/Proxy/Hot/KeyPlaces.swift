@@ -82,8 +82,8 @@ extension ProxyState {
   @inline(__always)
   func number<Object>(at position: KeyPlaces.Position, in places: KeyPlaces) -> Object?? {
     guard !core.takesDetour, let (item, version) = places.item(position) else { return nil }
-    let count = countOfKnown
-    guard let number: Object? = item.withObject({ $0.scalar.number(of: version) }), isCurrent(count)
+    let count = counts.ofKnown
+    guard let number: Object? = item.withObject({ $0.scalar.number(of: version) }), counts.areCurrent(count)
     else { return nil }
     return .some(number)
   }
@@ -120,7 +120,7 @@ extension ProxyState {
   /// it.
   func checkKeysAnew() {
     lock.withExclusive {
-      forEachItem { if $0.isRemembered { $0.update() } }
+      items.forEach { if $0.isRemembered { $0.update() } }
     }
   }
 
@@ -128,7 +128,7 @@ extension ProxyState {
   func remember(_ key: String, in collection: String, at position: KeyPlaces.Position, _ places: KeyPlaces) {
     guard places.item(position) == nil else { return }
     lock.withExclusive {
-      places.remember(item(key, in: collection).object, at: position)
+      places.remember(items.item(key, in: collection).object, at: position)
     }
   }
 }
