@@ -215,7 +215,7 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
       object, from: SettingPlace(oldName, in: oldCollection), to: SettingPlace(name, in: collection))
     try session.apply(.set(new), name, in: collection)
     if ByteString(oldName) != ByteString(name) || ByteString(oldCollection) != ByteString(collection) {
-      try session.remove(oldName, in: oldCollection)
+      try session.apply(.removed, oldName, in: oldCollection)
     }
   }
 

@@ -1,5 +1,5 @@
-/// A change to a key: the form in which every write reaches the store, from a transaction, a proxy, a batch, a restored
-/// version or an import.
+/// A change to a key: the form in which a program's writes reach the store, from a transaction, a proxy, a batch, a restored
+/// version or an import; `Session.apply` lists what else changes items.
 ///
 /// Its values are encoded and have passed the rules of the collection, so later changes by the caller do not affect them.
 /// While they wait in a proxy for a sealed collection, they are sealed too.
@@ -141,7 +141,15 @@ extension Session {
     }
   }
 
-  /// Writes a mutation to the tables, and passes what was stored to the post-sanitizers; every write goes through here.
+  /// Writes a mutation to the tables, and passes what was stored to the post-sanitizers.
+  ///
+  /// Whatever a program sets, replaces or removes by its key goes through here. These do not:
+  ///
+  /// - collections that are cleared or erased as a whole, for which no key is asked;
+  /// - touches, which change nothing;
+  /// - what the library does itself because of a change that did: other names of a renamed setting follow, expired items go, values
+  ///   are sealed or opened with their collection;
+  /// - what a fleet pulls, which was checked where it was set.
   func apply(_ mutation: Mutation, _ key: String, in collection: String) throws {
     if core.options.checksDeclarations || settingRules != nil {
       try requireSettable(mutation, key, in: collection)

@@ -56,7 +56,7 @@ extension ReadWriteTransaction {
     let session = session
     try session.inTransaction {
       try session.require(version: version, key, in: collection)
-      try session.remove(key, in: collection)
+      try session.apply(.removed, key, in: collection)
     }
   }
 }

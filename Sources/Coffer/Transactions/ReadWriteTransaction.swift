@@ -137,7 +137,7 @@ extension ReadWriteTransaction {
 
   /// Removes a key with its object and metadata; does nothing if the key is absent.
   public borrowing func removeObject(forKey key: String, inCollection collection: String = "") throws {
-    try session.remove(key, in: collection)
+    try session.apply(.removed, key, in: collection)
   }
 
   /// Removes several keys, all or none; absent keys are ignored.
@@ -179,7 +179,7 @@ extension ReadWriteTransaction {
         metadata: item.metadata.map { try core.opened(.metadata, $0, key, in: collection) }, dates: item.dates, newKey,
         in: newCollection)
     }
-    try session.remove(key, in: collection)
+    try session.apply(.removed, key, in: collection)
   }
 
   // MARK: The transaction itself

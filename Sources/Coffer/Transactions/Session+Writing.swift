@@ -137,7 +137,7 @@ extension Session {
   // MARK: Many items
 
   func remove(_ keys: some Sequence<String>, in collection: String) throws {
-    try changingTogether { for key in keys { try remove(key, in: collection) } }
+    try changingTogether { for key in keys { try apply(.removed, key, in: collection) } }
   }
 
   /// Removes all items of a collection, like removing them one by one: history keeps them, and the rest stays.
