@@ -52,7 +52,7 @@ final class KeyPlaces: @unchecked Sendable {
   @inline(__always)
   func item(_ position: Position) -> (item: Borrowed<ProxyItem>, goodVersion: UInt64)? {
     guard let place = place(position), let item = place.pointee.item.load(ordering: .acquiring) else { return nil }
-    return (Borrowed.fromOpaque(item), place.pointee.goodVersion.load(ordering: .acquiring))
+    return (Borrowed(address: item), place.pointee.goodVersion.load(ordering: .acquiring))
   }
 
   /// Allows the item's value to be read without a check from now on, while it has this version.
@@ -70,7 +70,7 @@ final class KeyPlaces: @unchecked Sendable {
       for index in 0..<count { (places + index).initialize(to: Place()) }
       chunk.pointee.store(UnsafeMutableRawPointer(places), ordering: .releasing)
     }
-    place(position)?.pointee.item.store(Borrowed(item).toOpaque(), ordering: .releasing)
+    place(position)?.pointee.item.store(Borrowed(item).address, ordering: .releasing)
   }
 }
 

@@ -6,21 +6,41 @@
 /// unsettled changes; anything else that outlives the lock has to take the ``object``.
 ///
 /// Transparent, like its callers: if they were merely inlined, the compiler would not inline the search for an item.
-typealias Borrowed = Unmanaged
+struct Borrowed<Object: AnyObject> {
+  private let reference: Unmanaged<Object>
 
-extension Unmanaged {
   @_transparent
-  init(_ object: Instance) { self = .passUnretained(object) }
+  init(_ object: Object) { reference = .passUnretained(object) }
 
   /// The object, retained.
   @_transparent
-  var object: Instance { takeUnretainedValue() }
+  var object: Object { reference.takeUnretainedValue() }
 
   /// Lends the object to `body`.
   @_transparent
-  func withObject<Result>(_ body: (Instance) throws -> Result) rethrows -> Result {
-    try _withUnsafeGuaranteedRef(body)
+  func withObject<Result>(_ body: (Object) throws -> Result) rethrows -> Result {
+    try reference._withUnsafeGuaranteedRef(body)
   }
 
-  func refers(to object: Instance) -> Bool { toOpaque() == Unmanaged.passUnretained(object).toOpaque() }
+  func refers(to object: Object) -> Bool { address == Borrowed(object).address }
+
+  // MARK: For an owner
+
+  /// Keeps the object alive, until `release()`.
+  @_transparent
+  init(keeping object: Object) { reference = .passRetained(object) }
+
+  @_transparent
+  func release() { reference.release() }
+
+  // MARK: In an atomic
+
+  /// - Parameter address: That of a borrowed object.
+  @_transparent
+  init(address: UnsafeMutableRawPointer) { reference = .fromOpaque(address) }
+
+  @_transparent
+  var address: UnsafeMutableRawPointer { reference.toOpaque() }
 }
+
+extension Borrowed: Sendable where Object: Sendable {}

@@ -77,7 +77,7 @@ struct HashTable<Element: AnyObject>: ~Copyable {
     move(slotCount: 16)
     if 2 * count >= capacity { resize(2 * capacity) }
     count += 1
-    place(Borrowed.passRetained(element), hash)
+    place(Borrowed(keeping: element), hash)
   }
 
   private mutating func place(_ element: Borrowed<Element>, _ hash: UInt64) {
