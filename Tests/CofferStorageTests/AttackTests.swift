@@ -228,7 +228,7 @@ import Testing
     let opened = try Store.open(at: store.path, key: store.key)
     let connection = try SQLiteConnection(store: opened, busyTimeout: .zero)
     let secret = try PreparedSecret(passphrase(text), stretching: cost, owner: opened.storeID)
-    try connection.write { _ = try connection.changeEnvelope { try $0.addSlot(secret) } }
+    try connection.write { _ = try connection.changeEnvelope { try $0.apply(.add(secret)) } }
     try connection.close()
   }
 

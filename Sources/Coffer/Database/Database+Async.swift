@@ -74,47 +74,6 @@ extension Database {
 
   // MARK: Keys, without blocking
 
-  /// Adds a slot, as the synchronous form does, without blocking a thread that runs tasks.
-  ///
-  /// - Throws: As the synchronous form.
-  @discardableResult
-  public func addSlot(
-    _ key: KeySource, label: String = "", stretching: PasswordHash = .standard
-  ) async throws -> SlotInfo {
-    try await withoutBlocking { try self.addSlot(key, label: label, stretching: stretching) }
-  }
-
-  /// Adds a recovery key, as the synchronous form does, without blocking a thread that runs tasks.
-  ///
-  /// - Throws: As the synchronous form.
-  public func addRecoveryKey(label: String = "") async throws -> RecoveryKey {
-    try await withoutBlocking { try self.addRecoveryKey(label: label) }
-  }
-
-  /// Replaces a slot's secret, as the synchronous form does, without blocking a thread that runs tasks.
-  ///
-  /// - Throws: As the synchronous form.
-  @discardableResult
-  public func changeSlot(
-    _ id: Int, to key: KeySource, label: String? = nil, stretching: PasswordHash = .standard
-  ) async throws -> SlotInfo {
-    try await withoutBlocking { try self.changeSlot(id, to: key, label: label, stretching: stretching) }
-  }
-
-  /// Changes a slot's label, as the synchronous form does, without blocking a thread that runs tasks.
-  ///
-  /// - Throws: As the synchronous form.
-  public func setLabel(_ label: String, forSlot id: Int) async throws {
-    try await withoutBlocking { try self.setLabel(label, forSlot: id) }
-  }
-
-  /// Removes a slot, as the synchronous form does, without blocking a thread that runs tasks.
-  ///
-  /// - Throws: As the synchronous form.
-  public func removeSlot(_ id: Int) async throws {
-    try await withoutBlocking { try self.removeSlot(id) }
-  }
-
   /// Re-encrypts the store, as the synchronous form does, without blocking a thread that runs tasks.
   ///
   /// - Throws: As the synchronous form.
@@ -168,47 +127,6 @@ extension Vault {
   /// - Throws: As the synchronous form.
   public func unlock(_ key: KeySource) async throws {
     try await withoutBlocking { try self.unlock(key) }
-  }
-
-  /// Adds a slot, as the synchronous form does, without blocking a thread that runs tasks.
-  ///
-  /// - Throws: As the synchronous form.
-  @discardableResult
-  public func addSlot(
-    _ key: KeySource, label: String = "", stretching: PasswordHash = .standard
-  ) async throws -> SlotInfo {
-    try await withoutBlocking { try self.addSlot(key, label: label, stretching: stretching) }
-  }
-
-  /// Adds a slot for a recovery key, as the synchronous form does, without blocking a thread that runs tasks.
-  ///
-  /// - Throws: As the synchronous form.
-  public func addRecoveryKey(label: String = "") async throws -> RecoveryKey {
-    try await withoutBlocking { try self.addRecoveryKey(label: label) }
-  }
-
-  /// Replaces a slot's secret, as the synchronous form does, without blocking a thread that runs tasks.
-  ///
-  /// - Throws: As the synchronous form.
-  @discardableResult
-  public func changeSlot(
-    _ id: Int, to key: KeySource, label: String? = nil, stretching: PasswordHash = .standard
-  ) async throws -> SlotInfo {
-    try await withoutBlocking { try self.changeSlot(id, to: key, label: label, stretching: stretching) }
-  }
-
-  /// Changes a slot's label, as the synchronous form does, without blocking a thread that runs tasks.
-  ///
-  /// - Throws: As the synchronous form.
-  public func setLabel(_ label: String, forSlot id: Int) async throws {
-    try await withoutBlocking { try self.setLabel(label, forSlot: id) }
-  }
-
-  /// Removes a slot, as the synchronous form does, without blocking a thread that runs tasks.
-  ///
-  /// - Throws: As the synchronous form.
-  public func removeSlot(_ id: Int) async throws {
-    try await withoutBlocking { try self.removeSlot(id) }
   }
 
   /// Gives the vault a new key, as the synchronous form does, without blocking a thread that runs tasks.

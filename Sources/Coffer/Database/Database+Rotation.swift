@@ -45,7 +45,7 @@ extension Database {
     let store = try storeOnDisk()
     let replacement = try CofferError.translating {
       try store.refresh()
-      return try RootKeyReplacement(store, for: keys, dropping: Set(dropped.map(Self.slotID)))
+      return try RootKeyReplacement(store, for: keys, dropping: Set(dropped.map(SlotAccess.number)))
     }
     try rotate(replacement, progress: progress)
   }
@@ -55,7 +55,7 @@ extension Database {
     let store = try storeOnDisk()
     try CofferError.translating {
       try store.refresh()
-      _ = try RootKeyReplacement(store, for: keys, dropping: Set(dropped.map(Self.slotID)))
+      _ = try RootKeyReplacement(store, for: keys, dropping: Set(dropped.map(SlotAccess.number)))
     }
   }
 

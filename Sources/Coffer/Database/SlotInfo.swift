@@ -8,18 +8,24 @@ import CofferStorage
 
 /// One way to open a store, without the secret.
 public struct SlotInfo: Sendable, Equatable {
-  /// The kind of secret that opens a slot.
-  public enum Kind: String, Sendable {
+  /// The kind of secret that opens a slot; later versions may have more.
+  public struct Kind: RawRepresentable, Hashable, Sendable {
     /// A file with a random key, or that key from elsewhere.
-    case keyFile = "key file"
+    public static let keyFile = Kind(rawValue: "key file")
     /// A passphrase.
-    case passphrase
+    public static let passphrase = Kind(rawValue: "passphrase")
     /// A key on paper; see ``RecoveryKey``.
-    case recoveryKey = "recovery key"
+    public static let recoveryKey = Kind(rawValue: "recovery key")
     /// The output of a command.
-    case keyCommand = "key command"
+    public static let keyCommand = Kind(rawValue: "key command")
     /// A credential of systemd.
-    case credential
+    public static let credential = Kind(rawValue: "credential")
+
+    /// The words for it.
+    public let rawValue: String
+
+    /// The kind with these words.
+    public init(rawValue: String) { self.rawValue = rawValue }
 
     /// Whether the secret is a random key, which opens its slot however it is stored.
     package var isRandomKey: Bool { self != .passphrase && self != .recoveryKey }

@@ -1,3 +1,5 @@
+import CofferStorage
+
 /// What a commit did besides changing keys, in a few words: `slot 2 added`, `history off for web`.
 ///
 /// It has no value and no secret, only the name of a collection or the number of a slot.
@@ -45,25 +47,23 @@ extension CommitAction {
     CommitAction("took a fleet's declarations of", application)
   }
 
-  // The keys of the store
-  static func slotAdded(_ slot: UInt8) -> CommitAction { CommitAction("slot \(slot) added") }
-  static func slotReplaced(_ slot: UInt8) -> CommitAction { CommitAction("slot \(slot) got another key") }
-  static func slotLabelled(_ slot: UInt8) -> CommitAction { CommitAction("slot \(slot) got another label") }
-  static func slotRemoved(_ slot: UInt8) -> CommitAction { CommitAction("slot \(slot) removed") }
+  // Keys
+  static func changed(_ change: SlotChange, _ slot: UInt8, ofVault isOfVault: Bool = false) -> CommitAction {
+    let what =
+      switch change {
+      case .add: "added"
+      case .replace: "got another key"
+      case .label: "got another label"
+      case .remove: "removed"
+      }
+    return CommitAction("slot \(slot)\(isOfVault ? " of the vault" : "") \(what)")
+  }
   static let rotationBegun = CommitAction("rotation of the keys begun")
   static let rootKeyReplaced = CommitAction("root key replaced, rotation of the keys begun")
   static let rotated = CommitAction("keys rotated")
 
   // The vault
   static let vaultCreated = CommitAction("vault created")
-  static func vaultSlotAdded(_ slot: UInt8) -> CommitAction { CommitAction("slot \(slot) of the vault added") }
-  static func vaultSlotReplaced(_ slot: UInt8) -> CommitAction {
-    CommitAction("slot \(slot) of the vault got another key")
-  }
-  static func vaultSlotLabelled(_ slot: UInt8) -> CommitAction {
-    CommitAction("slot \(slot) of the vault got another label")
-  }
-  static func vaultSlotRemoved(_ slot: UInt8) -> CommitAction { CommitAction("slot \(slot) of the vault removed") }
   static let vaultKeyReplaced = CommitAction("key of the vault replaced")
 
   // The store

@@ -244,7 +244,7 @@ extension Session {
   }
 
   /// Opens every sealed value, and seals it under another of the vault's keys.
-  func sealAnew(under generation: UInt32, _ progress: (Double) throws -> Void) throws {
+  func sealAgain(under generation: UInt32, _ progress: (Double) throws -> Void) throws {
     try changing {
       let names = try sealedCollections()
       let total = try names.reduce(0) { try $0 + count(in: $1) }

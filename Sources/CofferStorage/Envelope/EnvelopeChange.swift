@@ -14,23 +14,13 @@ package struct EnvelopeChange {
 
   // MARK: Slots
 
-  package mutating func addSlot(_ secret: PreparedSecret) throws -> Slot {
-    try envelope.slots.add(secret, wrapping: rootKey.key, owner: storeID)
-  }
-
-  package mutating func replaceSlot(_ id: UInt8, with secret: PreparedSecret) throws -> Slot {
-    let slot = try envelope.slots.replace(id, with: secret, wrapping: rootKey.key, owner: storeID)
+  package mutating func apply(_ change: SlotChange) throws -> Slot {
+    let slot = try envelope.slots.apply(change, wrapping: rootKey.key, owner: storeID)
     // The old secret no longer opens this slot; the new one does.
-    if id == rootKey.slotID { rootKey = RootKey(key: rootKey.key, slotID: id, slotKey: secret.key) }
+    if case .replace(rootKey.slotID, let secret) = change {
+      rootKey = RootKey(key: rootKey.key, slotID: slot.id, slotKey: secret.key)
+    }
     return slot
-  }
-
-  package mutating func removeSlot(_ id: UInt8) throws {
-    try envelope.slots.remove(id)
-  }
-
-  package mutating func setLabel(_ label: String, ofSlot id: UInt8) throws {
-    try envelope.slots.setLabel(label, of: id)
   }
 
   // MARK: Placing

@@ -1,5 +1,13 @@
 import CofferCrypto
 
+/// A change of a slot, of a store or of a vault.
+package enum SlotChange: Sendable {
+  case add(PreparedSecret)
+  case replace(UInt8, PreparedSecret)
+  case label(UInt8, String)
+  case remove(UInt8)
+}
+
 /// The slots of a store or a vault, which all wrap the same key.
 ///
 /// `owner` is the id of the store or the vault; a slot opens only for its owner.
@@ -84,16 +92,30 @@ extension [Slot] {
   }
 
   /// - Throws: `StorageError.slotNotFound`; `.lastSlot`, because nothing would open the store any more.
-  mutating func remove(_ id: UInt8) throws {
+  private mutating func remove(_ id: UInt8) throws -> Slot {
     let index = try index(of: id)
     guard count > 1 else { throw StorageError.lastSlot }
-    remove(at: index)
+    return remove(at: index)
   }
 
   /// - Throws: `StorageError.slotNotFound`; `.unsupported` when the label is too long.
-  mutating func setLabel(_ label: String, of id: UInt8) throws {
+  private mutating func setLabel(_ label: String, of id: UInt8) throws -> Slot {
     try Slot.check(label: label)
-    self[try index(of: id)].label = label
+    let index = try index(of: id)
+    self[index].label = label
+    return self[index]
+  }
+
+  /// Changes a slot.
+  ///
+  /// - Returns: The slot as it is now; as it was, if it is removed.
+  mutating func apply(_ change: SlotChange, wrapping key: SecretBytes, owner: [UInt8]) throws -> Slot {
+    switch change {
+    case .add(let secret): try add(secret, wrapping: key, owner: owner)
+    case .replace(let id, let secret): try replace(id, with: secret, wrapping: key, owner: owner)
+    case .label(let id, let label): try setLabel(label, of: id)
+    case .remove(let id): try remove(id)
+    }
   }
 
   private func index(of id: UInt8) throws -> Int {

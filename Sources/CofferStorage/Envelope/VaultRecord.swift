@@ -183,28 +183,11 @@ package struct VaultRecord: Equatable, Sendable {
 
   // MARK: Changing
 
-  /// Adds a slot; `key` is the vault's.
-  package mutating func addSlot(_ secret: PreparedSecret, key: SecretBytes) throws -> Slot {
-    let slot = try slots.add(secret, wrapping: key, owner: id)
+  /// Changes a slot; `key` is the vault's.
+  package mutating func apply(_ change: SlotChange, key: SecretBytes) throws -> Slot {
+    let slot = try slots.apply(change, wrapping: key, owner: id)
     try authenticate(with: key)
     return slot
-  }
-
-  /// Replaces a slot.
-  package mutating func replaceSlot(_ slot: UInt8, with secret: PreparedSecret, key: SecretBytes) throws -> Slot {
-    let slot = try slots.replace(slot, with: secret, wrapping: key, owner: id)
-    try authenticate(with: key)
-    return slot
-  }
-
-  package mutating func removeSlot(_ slot: UInt8, key: SecretBytes) throws {
-    try slots.remove(slot)
-    try authenticate(with: key)
-  }
-
-  package mutating func setLabel(_ label: String, ofSlot slot: UInt8, key: SecretBytes) throws {
-    try slots.setLabel(label, of: slot)
-    try authenticate(with: key)
   }
 
   /// Adds a collection to the list of sealed collections, or removes it.

@@ -74,7 +74,7 @@ struct KeyReplacement {
         case .passphrase: "--keep-passphrase-fd"
         case .recoveryKey: "--keep-recovery-key-fd"
         case .keyCommand: "--keep-key-command"
-        case .keyFile, .credential: "--keep-key-file"
+        default: "--keep-key-file"
         }
       return "\(SlotText.describe(slot)) with \(option)"
     }

@@ -21,7 +21,7 @@ enum SlotText {
       case .passphrase: "a passphrase\(label) (--passphrase-fd, or asked for)"
       case .recoveryKey: "a recovery key\(label) (--recovery-key-fd)"
       case .keyCommand: "a key command\(label) (PREFS_KEY_COMMAND)"
-      case .credential: "a credential\(label)"
+      default: "a \(slot.kind.rawValue)\(label)"
       }
     }
     return "It opens with: " + ways.joined(separator: "; or ") + "."
@@ -49,13 +49,9 @@ enum SlotText {
     ])
   }
 
+  /// Its words as one: `recoveryKey`.
   private static func name(of kind: SlotInfo.Kind) -> String {
-    switch kind {
-    case .keyFile: "keyFile"
-    case .passphrase: "passphrase"
-    case .recoveryKey: "recoveryKey"
-    case .keyCommand: "keyCommand"
-    case .credential: "credential"
-    }
+    let words = kind.rawValue.split(separator: " ")
+    return words.prefix(1).joined() + words.dropFirst().map { $0.prefix(1).uppercased() + $0.dropFirst() }.joined()
   }
 }

@@ -356,7 +356,7 @@ import Testing
     let connection = try store.connect()
     try connection.beginWrite(.full)
     #expect(throws: StorageError.unsupported(reason: "the envelope has used up all of its sequence numbers")) {
-      try connection.changeEnvelope { try $0.setLabel("another", ofSlot: 0) }
+      _ = try connection.changeEnvelope { try $0.apply(.label(0, "another")) }
     }
     try connection.commit()
     try connection.close()

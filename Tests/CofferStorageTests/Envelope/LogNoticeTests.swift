@@ -46,7 +46,7 @@ import Testing
     #expect(try notice() == nil)
     try connection.write { try connection.set("a", "1") }
     #expect(try notice() == LogNotice(storeAt: store.path))
-    try connection.write { _ = try connection.changeEnvelope { try $0.setLabel("new", ofSlot: 0) } }
+    try connection.write { _ = try connection.changeEnvelope { try $0.apply(.label(0, "new")) } }
     #expect(try notice() == LogNotice(storeAt: store.path))
     #expect(try connection.store?.damagedEnvelopeCopies() == [])
     try connection.close()

@@ -38,7 +38,7 @@ import Testing
     let opened = try Store.open(at: store.path, key: store.key, vfs: store.vfs)
     let secret = try PreparedSecret(.key(.random(count: 32)), owner: opened.storeID)
     try connection.write {
-      _ = try connection.changeEnvelope { try $0.addSlot(secret) }
+      _ = try connection.changeEnvelope { try $0.apply(.add(secret)) }
       try connection.set("slots", "2")
     }
   }
@@ -119,11 +119,11 @@ import Testing
     try addSlot()
     failSyncs(of: "test.coffer", count: 1) {
       #expect(throws: StorageError.self) {
-        try connection.write { _ = try connection.changeEnvelope { try $0.removeSlot(1) } }
+        try connection.write { _ = try connection.changeEnvelope { try $0.apply(.remove(1)) } }
       }
     }
     #expect(try slots() == [0, 1])
-    try connection.write { _ = try connection.changeEnvelope { try $0.removeSlot(1) } }
+    try connection.write { _ = try connection.changeEnvelope { try $0.apply(.remove(1)) } }
     #expect(try slots() == [0])
     try connection.close()
   }
@@ -134,7 +134,7 @@ import Testing
   func envelope(_ kind: RecordingVFS.Call.Kind) throws {
     try addSlot()
     try failSecondCopy(kind) {
-      try connection.write { _ = try connection.changeEnvelope { try $0.removeSlot(1) } }
+      try connection.write { _ = try connection.changeEnvelope { try $0.apply(.remove(1)) } }
     }
     #expect(try slots() == [0])
     let other = try Store.open(at: store.path, key: store.key, vfs: store.vfs)

@@ -1,6 +1,7 @@
 import CofferCrypto
 import CofferStorage
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coffer
@@ -181,13 +182,14 @@ import Testing
     let other = try PreparedSecret(
       .key(.random(count: 32)), owner: disk.storeID, comparedWith: disk.envelope.slots)
     let connection = try database.makeConnection()
-    _ = try connection.perform { try $0.changeEnvelope({ try $0.addSlot(secret) }) { .slotAdded($0.id) } }
-    #expect(throws: CofferError.busy) {
-      try connection.perform { try $0.changeEnvelope({ try $0.addSlot(other) }) { .slotAdded($0.id) } }
+    func apply(_ change: SlotChange) throws {
+      _ = try connection.perform { session in
+        try session.changeEnvelope({ try $0.apply(change) }) { .changed(change, $0.id) }
+      }
     }
-    #expect(throws: CofferError.busy) {
-      try connection.perform { try $0.changeEnvelope({ try $0.replaceSlot(0, with: other) }) { .slotReplaced($0.id) } }
-    }
+    try apply(.add(secret))
+    #expect(throws: CofferError.busy) { try apply(.add(other)) }
+    #expect(throws: CofferError.busy) { try apply(.replace(0, other)) }
   }
 
   @Test("that another process adds and removes are seen, and both keep writing")

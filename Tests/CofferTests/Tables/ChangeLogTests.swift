@@ -105,12 +105,12 @@ import Testing
   func actions() throws {
     let long = String(repeating: "n", count: 200)
     let actions =
-      [CommitAction.erased("a\tb\nc\u{1b}"), .slotAdded(2), .historyOff(long)]
+      [CommitAction.erased("a\tb\nc\u{1b}"), .changed(.remove(2), 2), .historyOff(long)]
       + (0..<20).map { .sealed("\($0)") }
     let text = try #require(CommitAction.text(of: actions))
     let read = CommitAction.all(in: text)
     #expect(read.count == 16 && read.last?.description == "8 more" && text.utf8.count < 3000)
-    #expect(read[0].description == "erased a?b?c?" && read[1].description == "slot 2 added")
+    #expect(read[0].description == "erased a?b?c?" && read[1].description == "slot 2 removed")
     #expect(read[2].isTruncated && !read[1].isTruncated)
     #expect(CommitAction.text(of: []) == nil)
     #expect(CommitAction.sealed("").description == "sealed the default collection")

@@ -106,7 +106,7 @@ package final class CraftingBench: Sendable {
         id: record.id, generation: number, mac: record.mac, sealedCollections: record.encodedSealedCollections,
         slots: record.encodedSlots, succession: [UInt8](repeating: number == 1 ? 0 : 1, count: record.succession.count))
       try body(&changed, key)
-      try changed.setLabel("crafted", ofSlot: changed.slots[0].id, key: key)
+      _ = try changed.apply(.label(changed.slots[0].id, "crafted"), key: key)
       try session.connection.execute(
         """
         UPDATE vault SET generation = \(changed.generation), mac = x'\(HexText.text(changed.mac))',

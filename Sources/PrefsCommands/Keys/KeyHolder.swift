@@ -1,15 +1,7 @@
 import Coffer
 
-/// An owner of key slots: a store, or its vault.
-protocol SlotHolder {
-  func slots() throws -> [SlotInfo]
-  func addSlot(_ key: KeySource, label: String, stretching: PasswordHash) throws -> SlotInfo
-  func addRecoveryKey(label: String) throws -> RecoveryKey
-  func changeSlot(_ id: Int, to key: KeySource, label: String?, stretching: PasswordHash) throws -> SlotInfo
-  func setLabel(_ label: String, forSlot id: Int) throws
-  func removeSlot(_ id: Int) throws
-  /// The slot that `key` opens; nil if it opens none.
-  func slot(openedBy key: KeySource) throws -> SlotInfo?
+/// A store or its vault, with the key behind its slots.
+protocol KeyHolder: SlotHolder {
   /// Checks whether `replaceKey` has the secrets that it needs; changes nothing.
   func checkReplacement(openedBy keys: [KeySource], dropping: Set<Int>) throws
   /// Checks whether the whole store can be rewritten, which `replaceKey` ends with.
@@ -18,7 +10,7 @@ protocol SlotHolder {
   func replaceKey(openedBy keys: [KeySource], dropping: Set<Int>, progress: (Double) -> Void) throws
 }
 
-extension Database: SlotHolder {
+extension Database: KeyHolder {
   func checkReplacement(openedBy keys: [KeySource], dropping: Set<Int>) throws {
     try checkRotation(newRootKeyFor: keys, droppingSlots: dropping)
   }
@@ -28,7 +20,7 @@ extension Database: SlotHolder {
   }
 }
 
-extension Vault: SlotHolder {
+extension Vault: KeyHolder {
   func checkReplacement(openedBy keys: [KeySource], dropping: Set<Int>) throws {
     try checkRotation(newKeyFor: keys, droppingSlots: dropping)
   }
@@ -40,12 +32,12 @@ extension Vault: SlotHolder {
 
 /// The slots that a command works on, and the key that opened them.
 struct OpenSlots {
-  let holder: any SlotHolder
+  let holder: any KeyHolder
   /// The key that opened them; nil for a vault that was already unlocked.
   let key: KeySource?
   let areOfVault: Bool
   /// The vault for the slots of a store, and the store for those of its vault.
-  let other: any SlotHolder
+  let other: any KeyHolder
 
   /// The slot of the vault, for a store, or of the store, for its vault, that `key` opens.
   func otherSlot(openedBy key: KeySource) throws -> SlotInfo? {
