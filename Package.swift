@@ -160,7 +160,7 @@ if !isFetched {
       path: "Benchmarks/StorageBenchmark", swiftSettings: strict),
     // What `make bench ROWS=fleet` runs.
     .executableTarget(
-      name: "FleetBenchmark", dependencies: ["CofferFleet", "Coffer"], path: "Benchmarks/FleetBenchmark",
+      name: "FleetBenchmark", dependencies: ["CofferFleet", "Coffer", "TestSupport"], path: "Benchmarks/FleetBenchmark",
       swiftSettings: strict),
     // The other process of the tests that need one.
     .executableTarget(

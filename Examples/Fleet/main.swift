@@ -1,6 +1,7 @@
-// Three hosts that share settings through an etcd, which cannot read them.
+// Three hosts that share settings through a carrier, which cannot read them.
 //
-//   Fleet [FOLDER]  in a temporary folder by default
+//   Fleet [FOLDER [ADDRESS]]  in a temporary folder by default, through a folder in it; or through another carrier, such as
+//     etcd://127.0.0.1/stores
 
 import Coffer
 import CofferFleet
@@ -15,10 +16,7 @@ try FileManager.default.createDirectory(
   atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
 defer { if arguments.isEmpty { try? FileManager.default.removeItem(atPath: temporary) } }
 
-// Without an etcd, a folder works as well.
-let etcd = try await Etcd(in: folder)
-defer { etcd?.stop() }
-let address = etcd?.address ?? "file://\(folder)/carrier"
+let address = arguments.dropFirst().first ?? "file://\(folder)/carrier"
 
 /// A host with its own store, which programs there use like any other.
 struct Host {

@@ -1,5 +1,6 @@
 import CofferFleet
 import Foundation
+import TestSupport
 import Testing
 
 @Suite("A carrier", .timeLimit(.minutes(2)))
@@ -236,13 +237,4 @@ struct CarrierConformanceTests {
     let bytes = [UInt8](repeating: 5, count: min(space / names.count, limits.objectByteCount))
     #expect(try await carrier.swapHead(from: [2], to: [3], names.map { .put($0, bytes) }))
   }
-}
-
-/// Set once, by any thread.
-final class Flag: Sendable {
-  private let value = NSLock()
-  nonisolated(unsafe) private var isOn = false  // Under the lock.
-
-  var isSet: Bool { value.withLock { isOn } }
-  func set() { value.withLock { isOn = true } }
 }

@@ -333,7 +333,7 @@ private final class DatagramSocket {
 
   func next() throws -> String {
     var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-    try #require(poll(&request, 1, 60_000) > 0, "nothing was told")
+    try #require(poll(&request, 1, 60_000) > 0, "no message came")
     var buffer = [UInt8](repeating: 0, count: 4096)
     let count = recv(descriptor, &buffer, buffer.count, 0)
     try #require(count > 0)

@@ -1,5 +1,6 @@
 import CofferCrypto
 import Foundation
+import TestSupport
 
 #if canImport(Glibc)
   import Glibc

@@ -1,40 +1,55 @@
 import Foundation
-import TestSupport
 
-@testable import CofferFleet
-
-#if canImport(Glibc)
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Glibc)
   import Glibc
 #elseif canImport(Musl)
   import Musl
 #endif
 
-/// An etcd on this machine's loopback, of one or more members, with data in memory where that can be.
+/// An etcd on this machine's loopback, of one or more members.
 ///
-/// It ends with its last reference, or with the tests' process, however that ends; at the latest after ten minutes.
-final class EtcdServer: Sendable {
-  struct Options {
+/// It ends with its last reference, or with this process, however that ends; at the latest after its time.
+package final class EtcdServer: Sendable {
+  package struct Options {
     var memberCount = 1
     var arguments: [String] = []
     var tls: TestCertificates?
     /// Kept until the process ends.
     var isShared = false
-    /// Where it runs, and is reached by other addresses than that of loopback, too.
+    /// The network namespace to run in, where other addresses than that of loopback reach it as well.
     var namespace: NetworkNamespace?
+    /// The folder for its data, which it syncs to disk; nil for one in memory, if possible, that is not synced.
+    var folder: String?
+    /// How long it runs at most, in seconds.
+    var lifetime = 600
+
+    package init(
+      memberCount: Int = 1, arguments: [String] = [], tls: TestCertificates? = nil, namespace: NetworkNamespace? = nil,
+      folder: String? = nil, lifetime: Int = 600
+    ) {
+      (self.memberCount, self.arguments, self.tls, self.namespace) = (memberCount, arguments, tls, namespace)
+      (self.folder, self.lifetime) = (folder, lifetime)
+    }
   }
 
-  static let isInstalled = path("etcd") != nil && path("etcdctl") != nil
+  package static let isInstalled = path("etcd") != nil && path("etcdctl") != nil
 
-  let members: [EtcdMember]
-  /// Whether only users are let in, as root with the password `root`.
-  let hasUsers = Flag()
+  package let members: [EtcdMember]
+  /// Whether only users are admitted, as root with the password `root`.
+  package let hasUsers = Flag()
   private let options: Options
 
   /// One that tests share, each under a prefix of its own.
-  static func common() async throws -> EtcdServer { try await shared.value }
-  private static let shared = Task { try await EtcdServer(Options(isShared: true)) }
+  package static func common() async throws -> EtcdServer { try await shared.value }
+  private static let shared = Task {
+    var options = Options()
+    options.isShared = true
+    return try await EtcdServer(options)
+  }
 
-  init(_ options: Options = Options()) async throws {
+  package init(_ options: Options = Options()) async throws {
     self.options = options
     let token = UUID().uuidString
     let ports = try LoopbackPort.free(count: 2 * options.memberCount)
@@ -52,13 +67,13 @@ final class EtcdServer: Sendable {
   /// The address of all members.
   ///
   /// - Parameter query: Options, behind a question mark.
-  func address(prefix: String, user: String? = nil, query: String = "") -> String {
+  package func address(prefix: String, user: String? = nil, query: String = "") -> String {
     let hosts = members.map { "127.0.0.1:\($0.clientPort)" }.joined(separator: ",")
     return "\(options.tls == nil ? "etcd" : "etcds")://\(user.map { "\($0)@" } ?? "")\(hosts)/\(prefix)\(query)"
   }
 
   /// Waits until a leader is elected and members answer.
-  func waitUntilReady() async throws {
+  package func waitUntilReady() async throws {
     try await waiting(upTo: .seconds(60)) {
       members.allSatisfy { member in
         !member.isRunning
@@ -69,7 +84,7 @@ final class EtcdServer: Sendable {
 
   /// Runs etcdctl.
   @discardableResult
-  func control(_ arguments: [String], endpoints: [EtcdMember]? = nil) throws -> Child {
+  package func control(_ arguments: [String], endpoints: [EtcdMember]? = nil) throws -> Child {
     let urls = (endpoints ?? members.filter(\.isRunning)).map(\.clientURL).joined(separator: ",")
     return try Child.run(
       "/usr/bin/env",
@@ -79,7 +94,7 @@ final class EtcdServer: Sendable {
   }
 
   /// The member that leads.
-  func leader() throws -> EtcdMember? {
+  package func leader() throws -> EtcdMember? {
     try members.first { member in
       guard member.isRunning else { return false }
       let fields = try control(["endpoint", "status", "--write-out=simple"], endpoints: [member]).text.split(
@@ -88,18 +103,19 @@ final class EtcdServer: Sendable {
     }
   }
 
-  static func path(_ program: String) -> String? {
+  package static func path(_ program: String) -> String? {
     (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":").map { "\($0)/\(program)" }
       .first { FileManager.default.isExecutableFile(atPath: $0) }
   }
 }
 
 /// A process of etcd.
-final class EtcdMember: @unchecked Sendable {
-  let name: String
-  let clientPort: Int
-  let clientURL: String
-  let folder: ScratchFolder
+package final class EtcdMember: @unchecked Sendable {
+  package let name: String
+  package let clientPort: Int
+  package let clientURL: String
+  package let folder: ScratchFolder
+  private let data: String
   private let arguments: [String]
   private let options: EtcdServer.Options
   // Unchecked: one test at a time starts and ends it.
@@ -109,45 +125,48 @@ final class EtcdMember: @unchecked Sendable {
     name: String, clientPort: Int, peerPort: Int, cluster: String, token: String, _ options: EtcdServer.Options
   ) throws {
     (self.name, self.clientPort, self.options, folder) = (name, clientPort, options, try ScratchFolder())
+    data = options.folder.map { "\($0)/\(name)" } ?? folder.file("data")
     clientURL = "\(options.tls == nil ? "http" : "https")://127.0.0.1:\(clientPort)"
     let listened = options.namespace == nil ? clientURL : clientURL.replacing("127.0.0.1", with: "0.0.0.0")
     self.arguments =
       [
-        "--name", name, "--data-dir", folder.file("data"), "--unsafe-no-fsync", "--log-outputs", "stderr",
-        "--log-level",
-        "error", "--logger", "zap", "--listen-client-urls", listened, "--advertise-client-urls", clientURL,
-        "--listen-peer-urls", "http://127.0.0.1:\(peerPort)", "--initial-advertise-peer-urls",
-        "http://127.0.0.1:\(peerPort)", "--initial-cluster", cluster, "--initial-cluster-token", token,
-      ] + (options.tls?.serverArguments ?? []) + options.arguments
+        "--name", name, "--data-dir", data, "--log-outputs", "stderr", "--log-level", "error", "--logger", "zap",
+        "--listen-client-urls", listened, "--advertise-client-urls", clientURL, "--listen-peer-urls",
+        "http://127.0.0.1:\(peerPort)", "--initial-advertise-peer-urls", "http://127.0.0.1:\(peerPort)",
+        "--initial-cluster", cluster, "--initial-cluster-token", token,
+      ]
+      + (options.folder == nil ? ["--unsafe-no-fsync"] : []) + (options.tls?.serverArguments ?? []) + options.arguments
   }
 
   deinit { kill() }
 
-  var isRunning: Bool { shell != nil }
+  package var isRunning: Bool { shell != nil }
 
-  /// Begins with what is in the data folder.
-  func start() throws {
-    // The shell ends etcd when its input ends, as it does with this process, or after ten minutes. Nothing else removes the data of
+  /// Starts with the contents of the data folder.
+  package func start() throws {
+    // The shell ends etcd when its input ends, as it does with this process, or after its time. Nothing else removes the data of
     // the etcd that tests share, as objects of static properties stay until the end.
     let script = """
       etcd "$@" >/dev/null 2>"$LOG" </dev/null &
       child=$!
       echo "$child"
-      timeout 600 cat >/dev/null
+      timeout "$LIFETIME" cat >/dev/null
       kill -KILL "$child"
       wait "$child"
       if [ -n "$LEFT" ]; then rm -rf "$LEFT"; fi
       """
     let process = try Child.start(
       "/usr/bin/env",
-      ["LOG=\(folder.file("log"))", "LEFT=\(options.isShared ? folder.path : "")"] + (options.namespace?.entry ?? [])
+      [
+        "LOG=\(folder.file("log"))", "LEFT=\(options.isShared ? folder.path : "")", "LIFETIME=\(options.lifetime)",
+      ] + (options.namespace?.entry ?? [])
         + ["/bin/sh", "-c", script, "sh"] + arguments)
     shell = (process, process.readLine().flatMap(Int32.init) ?? 0)
   }
 
-  /// Replaces its data by those of a snapshot.
-  func restore(from snapshot: String) throws {
-    try FileManager.default.removeItem(atPath: folder.file("data"))
+  /// Replaces its data with those of a snapshot.
+  package func restore(from snapshot: String) throws {
+    try FileManager.default.removeItem(atPath: data)
     let kept = [
       "--name", "--data-dir", "--initial-advertise-peer-urls", "--initial-cluster", "--initial-cluster-token",
     ]
@@ -157,7 +176,7 @@ final class EtcdMember: @unchecked Sendable {
   }
 
   /// Ends it as a power cut does.
-  func kill() {
+  package func kill() {
     guard let shell else { return }
     try? shell.process.input.close()
     shell.process.end()
@@ -165,7 +184,7 @@ final class EtcdMember: @unchecked Sendable {
   }
 
   /// Sends a signal to etcd itself.
-  func signal(_ signal: Int32) {
+  package func signal(_ signal: Int32) {
     guard let shell, shell.pid > 0 else { return }
     #if canImport(Glibc)
       Glibc.kill(shell.pid, signal)
@@ -177,20 +196,20 @@ final class EtcdMember: @unchecked Sendable {
   }
 }
 
-enum LoopbackPort {
+package enum LoopbackPort {
   /// Ports that nothing listens on.
-  static func free(count: Int) throws -> [Int] {
+  package static func free(count: Int) throws -> [Int] {
     let sockets = try (0..<count).map { _ in try LoopbackSocket() }
     return sockets.map(\.port)
   }
 }
 
 /// A socket that is bound to a free port of 127.0.0.1.
-final class LoopbackSocket: Sendable {
-  let descriptor: Int32
-  let port: Int
+package final class LoopbackSocket: Sendable {
+  package let descriptor: Int32
+  package let port: Int
 
-  init() throws {
+  package init() throws {
     #if canImport(Darwin)
       let descriptor = socket(AF_INET, SOCK_STREAM, 0)
     #elseif canImport(Musl)
@@ -215,8 +234,8 @@ final class LoopbackSocket: Sendable {
   deinit { close(descriptor) }
 }
 
-/// Looks again and again, up to so long.
-func waiting(upTo limit: Duration, for condition: () async throws -> Bool) async throws {
+/// Polls `condition` until it holds, for at most `limit`.
+package func waiting(upTo limit: Duration, for condition: () async throws -> Bool) async throws {
   let deadline = ContinuousClock.now + limit
   while try await !condition() {
     guard ContinuousClock.now < deadline else { throw TimedOut() }
@@ -224,4 +243,15 @@ func waiting(upTo limit: Duration, for condition: () async throws -> Bool) async
   }
 }
 
-struct TimedOut: Error {}
+package struct TimedOut: Error {}
+
+/// Set once, by any thread.
+package final class Flag: Sendable {
+  private let value = NSLock()
+  nonisolated(unsafe) private var isOn = false  // Under the lock.
+
+  package init() {}
+
+  package var isSet: Bool { value.withLock { isOn } }
+  package func set() { value.withLock { isOn = true } }
+}

@@ -1,12 +1,11 @@
 import Foundation
-import TestSupport
 
 /// An authority for a test, with the certificate of a server on 127.0.0.1 and one of a client.
-final class TestCertificates: Sendable {
+package final class TestCertificates: Sendable {
   private let folder: ScratchFolder
 
   /// Made with openssl(1).
-  init() throws {
+  package init() throws {
     folder = try ScratchFolder()
     try make("ca", "/CN=Test", ["-x509", "-days", "2"])
     try make("server", "/CN=server", signedWith: "subjectAltName=IP:127.0.0.1")
@@ -14,21 +13,21 @@ final class TestCertificates: Sendable {
     try make("client", "/O=Test", signedWith: "extendedKeyUsage=clientAuth")
   }
 
-  var authority: String { folder.file("ca.pem") }
+  package var authority: String { folder.file("ca.pem") }
 
-  var serverArguments: [String] {
+  package var serverArguments: [String] {
     [
       "--cert-file", folder.file("server.pem"), "--key-file", folder.file("server.key"), "--trusted-ca-file", authority,
       "--client-cert-auth",
     ]
   }
 
-  var controlArguments: [String] {
+  package var controlArguments: [String] {
     ["--cacert", authority, "--cert", folder.file("client.pem"), "--key", folder.file("client.key")]
   }
 
   /// The options of an address.
-  func query(authority: String? = nil, hasClient: Bool = true) -> String {
+  package func query(authority: String? = nil, hasClient: Bool = true) -> String {
     let client = hasClient ? "&cert=\(folder.file("client.pem"))&key=\(folder.file("client.key"))" : ""
     return "?ca=\(authority ?? self.authority)\(client)"
   }

@@ -1,5 +1,4 @@
 import Foundation
-import TestSupport
 
 #if canImport(Glibc)
   import Glibc
@@ -8,13 +7,13 @@ import TestSupport
 #endif
 
 /// A network namespace in which processes can be started; it ends with this object, or with the tests' process.
-final class NetworkNamespace: Sendable {
+package final class NetworkNamespace: Sendable {
   /// The words before a command to run it there.
-  let entry: [String]
-  let id: Int32
+  package let entry: [String]
+  package let id: Int32
   private let holder: RunningChild
 
-  init() throws {
+  package init() throws {
     // Unnamed: it ends with its last process.
     holder = try Child.start(
       "/usr/bin/env", ["unshare", "--net", "/bin/sh", "-c", "ip link set lo up && echo $$ && exec timeout 600 cat"])
@@ -29,25 +28,25 @@ final class NetworkNamespace: Sendable {
   }
 
   /// Runs ip(8) in it.
-  func ip(_ arguments: String...) throws {
+  package func ip(_ arguments: String...) throws {
     let child = try Child.run("/usr/bin/env", entry + ["ip"] + arguments)
     guard child.status == 0 else { throw NamespaceFailure(command: "ip \(arguments.joined(separator: " "))") }
   }
 }
 
-struct NamespaceFailure: Error { let command: String }
+package struct NamespaceFailure: Error { package let command: String }
 
 /// Two networks with a cable between them.
-final class Cable: Sendable {
-  let near: NetworkNamespace
-  let far: NetworkNamespace
+package final class Cable: Sendable {
+  package let near: NetworkNamespace
+  package let far: NetworkNamespace
   /// The address of the far end, for the near one.
-  static let farAddress = "192.0.2.2"
+  package static let farAddress = "192.0.2.2"
 
   /// Whether this process may create one.
-  static let isPossible = geteuid() == 0 && EtcdServer.path("ip") != nil && (try? Cable()) != nil
+  package static let isPossible = geteuid() == 0 && EtcdServer.path("ip") != nil && (try? Cable()) != nil
 
-  init() throws {
+  package init() throws {
     (near, far) = (try NetworkNamespace(), try NetworkNamespace())
     try near.ip("link", "add", "cable", "type", "veth", "peer", "name", "cable", "netns", "\(far.id)")
     for (end, address) in [(near, "192.0.2.1"), (far, Self.farAddress)] {
@@ -57,7 +56,7 @@ final class Cable: Sendable {
   }
 
   /// Drops all packets, so that no connection ends.
-  func cut() throws { try far.ip("link", "set", "cable", "down") }
+  package func cut() throws { try far.ip("link", "set", "cable", "down") }
 
-  func mend() throws { try far.ip("link", "set", "cable", "up") }
+  package func mend() throws { try far.ip("link", "set", "cable", "up") }
 }
