@@ -69,17 +69,24 @@ import Testing
     try connection.readWrite { try $0.setObject(1, forKey: "short", expires: Date(milliseconds: 100_000)) }
     database.core.clock.stop(at: 100_000)
     let worker = try start(store)
-    let answer = Lock<String?>(nil)
-    database.core.expiries.afterRemoval.withLock { action in
-      action = {
-        answer.withLock { $0 = try? worker.answer("write other 0") }
-      }
-    }
+    let between = AfterFirstCommit { try? worker.answer("write other 0") }
+    database.add(transactionObserver: between, extent: .databaseLifetime)
     try connection.readWrite { try $0.setObject(1, forKey: "mine") }
-    #expect(answer.withLock { $0 } == "ok")
+    #expect(between.answer.withLock { $0 } == "ok")
     let keys = try connection.read { try $0.allKeys() }
     #expect(Set(keys) == ["mine", "other"])
   }
+}
+
+/// Does something between two commits of one call: that of what has expired, and the caller's.
+private final class AfterFirstCommit: TransactionObserver {
+  let answer = Lock<String?>(nil)
+  private let action: @Sendable () -> String?
+
+  init(_ action: @escaping @Sendable () -> String?) { self.action = action }
+
+  func observes(eventsOfKind kind: DatabaseEventKind) -> Bool { true }
+  func databaseDidCommit(_ connection: Connection) { answer.withLock { $0 = $0 ?? action() } }
 }
 
 extension RunningChild {

@@ -27,8 +27,6 @@ package final class Expiries: Sendable {
   private let isReadOnly: Bool
   private let onExpiry: @Sendable () -> Void
   private let next = Lock(Int64.max)
-  /// Runs after the commit that removes expired items, before the lock is taken again; for tests.
-  package let afterRemoval = Lock<(@Sendable () -> Void)?>(nil)
 
   /// The wall clock may be set: never wait longer than this.
   private static let longestWait: Int64 = 60_000
@@ -61,7 +59,7 @@ package final class Expiries: Sendable {
 
   func tryAgainLater() { expect(at: clock.now + Self.retryDelay) }
 
-  /// Checks the clock immediately; for tests, which set it.
+  /// Checks the clock immediately, after it was set.
   package func check() {
     let time = next.withLock { $0 }
     if time != .max { reach(time) }

@@ -17,7 +17,6 @@ extension Session {
       for item in expired { try expire(item) }
       try commit(prepareCommit())
       end(number: transaction.committed, isCommitted: true)
-      core.expiries.afterRemoval.withLock { $0 }?()
     } catch {
       try? connection.rollback()
       end(number: nil, isCommitted: false)
