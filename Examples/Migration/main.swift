@@ -92,7 +92,7 @@ print("Exported \(list.count) settings, fontSize \(list["fontSize"] ?? "missing"
 // Anyone can read the old file, so delete it after the migration; the store is random noise. (Closed first: a program
 // must not read the file of a store that it has open.)
 try preferences.close()
-try preferences.proxy.readWriteConnection.database.close()
+try preferences.database.close()
 for name in ["org.example.editor.plist", "settings.coffer"] {
   let bytes = try Data(contentsOf: URL(filePath: "\(folder)/\(name)"))
   print("\(name) says \"letters.txt\": \(bytes.range(of: Data("letters.txt".utf8)) != nil)")

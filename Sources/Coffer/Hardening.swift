@@ -13,7 +13,7 @@ import CofferCrypto
 #endif
 
 /// Core dumps of this process, which contain everything in its memory.
-public enum CoreDumps {
+package enum CoreDumps {
   /// Disables core dumps, for this process and those it starts.
   ///
   /// ```swift
@@ -28,7 +28,7 @@ public enum CoreDumps {
   /// Programs that it executes inherit the limit, but can be traced again (`prctl(2)`, `PR_SET_DUMPABLE`; `core(5)`).
   ///
   /// - Throws: `CofferError.unsupported` when the system refuses.
-  public static func disable() throws {
+  package static func disable() throws {
     // The hard limit stays: only root could raise it again in a program that this one executes.
     var limit = rlimit()
     #if canImport(Glibc)

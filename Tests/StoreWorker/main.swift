@@ -328,7 +328,7 @@ case "set-preference":
 case "get-preference":
   // get-preference … APPLICATION KEY: from the user's folders; prints what is wrong.
   do {
-    say(try Preferences.open(application: rest[0]).throwing.string(forKey: rest[1]) ?? "nothing")
+    say(try Preferences.open(application: rest[0]).throwing.object(forKey: rest[1], as: String.self) ?? "nothing")
   } catch let error as CofferError {
     say("\(error)")
     exit(1)

@@ -33,7 +33,7 @@ package final class ExpiringWorker {
       case "set":
         try proxy.setObject(Int(words[2])!, forKey: words[1], expires: expiry(words[2]))
       case "write":
-        try proxy.readWriteConnection.readWrite {
+        try proxy.writer.readWrite {
           try $0.setObject(Int(words[2])!, forKey: words[1], expires: expiry(words[2]))
         }
       case "told": return try toldKeys(through: CommitNumber(words[1])!)

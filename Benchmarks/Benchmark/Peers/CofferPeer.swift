@@ -1,4 +1,5 @@
 import Coffer
+import CofferCompat
 import Synchronization
 
 /// Coffer's `ConnectionProxy`, with its own store.
@@ -85,7 +86,7 @@ final class CofferPeer: Peer, TextStore, Sendable {
 
   /// As read by a connection that has never seen the proxy's values.
   func committedText(_ key: String) throws -> String? {
-    try proxy.readOnlyConnection.database.makeConnection().read {
+    try proxy.database.makeConnection().read {
       try $0.object(forKey: key, inCollection: Samples.collection)
     }
   }
@@ -103,6 +104,6 @@ final class CofferPeer: Peer, TextStore, Sendable {
   /// Closes the store, which checkpoints its log.
   func close() throws {
     try proxy.close()
-    try proxy.readOnlyConnection.database.close()
+    try proxy.database.close()
   }
 }

@@ -8,7 +8,7 @@ enum Keys {
 
   static func row(_ folder: Folder) throws -> Row {
     let coffer = try CofferPeer(creating: folder.subfolder("keys").file("Coffer"))
-    let database = coffer.proxy.readOnlyConnection.database
+    let database = coffer.proxy.database
     let keyFile = KeySource.keyFile(CofferPeer.keyFile(of: coffer.path))
     let phrase = Array("correct horse battery staple".utf8)
     let passphrase = KeySource.passphrase(phrase.withUnsafeBytes(SecretBytes.init(copying:)))
@@ -38,7 +38,7 @@ enum Keys {
       measurement("add a slot for a passphrase (scrypt, 128 MiB)") { try database.addSlot(passphrase) },
       measurement("remove a slot") { try database.removeSlot(2) },
       measurement(
-        "encrypt \(megabyteCount) MB anew", lastRound: 3,
+        "re-encrypt \(megabyteCount) MB", lastRound: 3,
         then: { try connection.readWrite { try $0.setObject(1, forKey: "k") } }
       ) { try database.rotate() },
       measurement("open by key file beside an open store, first read, close") { try readOnce(coffer.path, keyFile) },

@@ -33,7 +33,7 @@ enum Latency {
   /// The microseconds of each commit.
   private static func measure(_ coffer: CofferPeer) throws -> [(fromBeginning: Double, fromReturn: Double)] {
     let arrivals = Arrivals()
-    let registration = try coffer.proxy.readOnlyConnection.database.onCommit {
+    let registration = try coffer.proxy.database.onCommit {
       arrivals.add($0.number, Measure.nanoseconds())
     }
     defer { registration.cancel() }

@@ -9,8 +9,7 @@ enum Sealing {
   private static let reads = Work(row: "sealing", name: "read, 100 bytes", unit: .microseconds, baseline: plain)
 
   static func row(_ folder: Folder) throws -> Row {
-    let database = try CofferPeer(creating: folder.subfolder("sealing").file("Coffer")).proxy.readOnlyConnection
-      .database
+    let database = try CofferPeer(creating: folder.subfolder("sealing").file("Coffer")).proxy.database
     try database.vault.create(key: .key(.random(count: 32)))
     try database.seal(collection: "sealed")
     let connection = try database.makeConnection()

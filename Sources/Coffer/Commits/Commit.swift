@@ -8,7 +8,7 @@
 ///
 /// ```swift
 /// let commits = try connection.beginLongLivedReadTransaction()
-/// if commits.contains(where: { $0.hasChange(inCollection: "ui") }) { reload() }
+/// if commits.contains(where: { $0.concerns(collection: "ui") }) { reload() }
 /// ```
 public struct Commit: Sendable {
   /// The commit's place in the history of the store; of merged commits, the last one's.
@@ -102,31 +102,30 @@ public struct Commit: Sendable {
     isEverything || collections[ByteString(collection)]?.isCleared ?? false
   }
 
+  /// Whether anything changed in a collection, or may have.
+  public func concerns(collection: String) -> Bool { concerns(nil, collection: collection) }
+
+  /// Whether a key changed, or may have: because a collection was removed, or too many keys changed to list them.
+  public func concerns(key: String, inCollection collection: String = "") -> Bool {
+    concerns(nil, key: key, inCollection: collection)
+  }
+
   /// Whether anything changed in a collection.
   ///
   /// - Parameter part: Restricts this to the object or the metadata; a removal changes both.
-  public func hasChange(inCollection collection: String, of part: ItemPart? = nil) -> Bool {
+  package func concerns(_ part: ItemPart?, collection: String) -> Bool {
     if isEverything { return true }
     guard let change = collections[ByteString(collection)] else { return false }
     return change.isCleared || change.isUnlisted || change.keys.values.contains { $0.concerns(part) }
   }
 
-  /// Whether a key changed, or may have: because a collection was removed, or too many keys changed to list them.
+  /// Whether a key changed, or may have.
   ///
   /// - Parameter part: Restricts this to the object or the metadata; a removal changes both.
-  public func hasChange(forKey key: String, inCollection collection: String = "", of part: ItemPart? = nil) -> Bool {
+  package func concerns(_ part: ItemPart?, key: String, inCollection collection: String) -> Bool {
     if isEverything { return true }
     guard let change = collections[ByteString(collection)] else { return false }
     return change.isCleared || change.isUnlisted || change.keys[ByteString(key)]?.concerns(part) ?? false
-  }
-
-  /// Whether any of some keys changed, or may have.
-  ///
-  /// - Parameter part: Restricts this to the object or the metadata; a removal changes both.
-  public func hasChange(
-    forAnyOf keys: some Sequence<String>, inCollection collection: String = "", of part: ItemPart? = nil
-  ) -> Bool {
-    keys.contains { hasChange(forKey: $0, inCollection: collection, of: part) }
   }
 
   /// Whether too many keys of a collection changed to list them: any of them may have.
@@ -154,7 +153,12 @@ public struct Commit: Sendable {
   /// The keys of a collection that changed, in the order of their bytes, including those removed with the collection.
   ///
   /// The keys that another process cleared are not known; see ``scope``.
-  public func changedKeys(inCollection collection: String = "", of part: ItemPart? = nil) -> [String] {
+  public func changedKeys(inCollection collection: String = "") -> [String] {
+    changedKeys(nil, inCollection: collection)
+  }
+
+  /// - Parameter part: Restricts this to the object or the metadata; a removal changes both.
+  package func changedKeys(_ part: ItemPart?, inCollection collection: String) -> [String] {
     guard let change = collections[ByteString(collection)] else { return [] }
     let keys = change.keys.filter { $0.value.concerns(part) }.map(\.key)
     return Set(keys).union(change.clearedKeys).sorted().map(\.string)

@@ -5,7 +5,7 @@ extension Connection {
   ///
   /// ```swift
   /// let jumped = try connection.beginLongLivedReadTransaction()
-  /// if jumped.hasChange(inCollection: "ui") { reload() }
+  /// if jumped.contains(where: { $0.concerns(collection: "ui") }) { reload() }
   /// ```
   ///
   /// Meanwhile, writes, vacuum and backup on this connection throw. The store's log cannot be checkpointed past the

@@ -11,25 +11,20 @@ import CofferStorage
 
 /// Keeps the records of stores as files in a folder, one for each store path.
 ///
-/// ```swift
-/// var options = Database.Options()
-/// options.freshness = .anchored(FileAnchor(folder: "/var/lib/settings-state"))
-/// ```
-///
 /// The folder is created with mode 0700 if missing, the files with mode 0600. A file is overwritten in one write, and synced only
 /// around a new root key, and in place of the record of another store: after a power failure it may hold an earlier record, and a
 /// torn one counts as no record.
 ///
 /// The kernel's keyring is not used as an anchor. Root has the same keyring in every container of a host, where a copy of a
 /// store may have the same path and other commits, which would be a false alarm; and the keyring is empty after a reboot.
-public struct FileAnchor: FreshnessAnchor, SynchronizedAnchor {
+package struct FileAnchor: FreshnessAnchor, SynchronizedAnchor {
   private let folder: String
 
   /// - Parameter folder: The folder for the records.
-  public init(folder: String) { self.folder = folder }
+  package init(folder: String) { self.folder = folder }
 
   /// Reads the record of the store at `path`.
-  public func record(ofStoreAt path: String) -> [UInt8]? {
+  package func record(ofStoreAt path: String) -> [UInt8]? {
     guard let file = file(of: path) else { return nil }
     let descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
     guard descriptor >= 0 else { return nil }
@@ -38,7 +33,7 @@ public struct FileAnchor: FreshnessAnchor, SynchronizedAnchor {
   }
 
   /// Writes the record of the store at `path`, or removes it.
-  public func keep(_ record: [UInt8]?, ofStoreAt path: String) { _ = tryToKeep(record, ofStoreAt: path) }
+  package func keep(_ record: [UInt8]?, ofStoreAt path: String) { _ = tryToKeep(record, ofStoreAt: path) }
 
   /// The same.
   ///

@@ -7,7 +7,9 @@ public enum Freshness: Sendable {
   case automatic
   /// Nowhere.
   case unwatched
-  /// In an anchor.
+  /// In a folder, outside of the store's backups; it is created with mode 0700 if missing, a file in it with mode 0600.
+  case inFolder(String)
+  /// In an anchor of the program's own.
   case anchored(any FreshnessAnchor)
 
   /// The anchor of the store at `path`, a resolved path, owned by `user`.
@@ -15,6 +17,7 @@ public enum Freshness: Sendable {
     switch self {
     case .automatic: FileAnchor.standard(forStoreAt: path, user: user)
     case .unwatched: nil
+    case .inFolder(let folder): FileAnchor(folder: folder)
     case .anchored(let anchor): anchor
     }
   }
@@ -25,7 +28,7 @@ public enum Freshness: Sendable {
 /// After commits that are on disk, at most once per ``interval``, a database gives it a record of some hundred bytes, sealed
 /// under a key of the store. Opening the store reads the record, and throws `CofferError.rolledBack` if the store is older, or
 /// `CofferError.anotherStore` if it is another one. Creating and restoring a store replace the record.
-/// ``FileAnchor`` keeps records in a folder; a TPM's counter or a keychain can also conform.
+/// ``Freshness/inFolder(_:)`` needs none; a TPM's counter or a keychain can conform.
 ///
 /// Failures should be ignored: a store without a record opens as it is.
 public protocol FreshnessAnchor: Sendable {

@@ -56,8 +56,8 @@ extension Database {
 
 extension Commit {
   fileprivate func concerns(_ collection: String, key: String?, prefix: String?) -> Bool {
-    if let key { return hasChange(forKey: key, inCollection: collection) }
-    guard let prefix else { return hasChange(inCollection: collection) }
+    if let key { return concerns(key: key, inCollection: collection) }
+    guard let prefix else { return concerns(collection: collection) }
     return isCleared(collection) || isUnlisted(collection)
       || changedKeys(inCollection: collection).contains { $0.utf8.starts(with: prefix.utf8) }
   }

@@ -7,10 +7,10 @@
 // The getters of UserDefaults. If a setting cannot be read, they return the registered default and report why.
 
 extension Preferences {
-  /// The same getters, in a throwing form.
+  /// Reads settings with errors.
   ///
   /// ```swift
-  /// let name = try preferences.throwing.string(forKey: "name")
+  /// let name = try preferences.throwing.object(forKey: "name", as: String.self)
   /// ```
   public var throwing: Throwing { Throwing(preferences: self) }
 
@@ -131,7 +131,7 @@ extension Preferences {
   /// what is set outside of it.
   public func dictionaryRepresentation() -> [String: any Sendable] {
     do {
-      return try throwing.dictionaryRepresentation()
+      return objects(try findAll())
     } catch {
       proxy.database.report(error, forKey: nil, inCollection: collection)
       var values = registered.all
@@ -151,7 +151,7 @@ extension Preferences {
   /// The place in the search list that has the value of a key, or nil.
   public func origin(ofKey key: String) -> Origin? {
     do {
-      return try throwing.origin(ofKey: key)
+      return try find(key)?.origin
     } catch {
       proxy.database.report(error, forKey: key, inCollection: collection)
       return registered.value(forKey: key).map { _ in .registered }

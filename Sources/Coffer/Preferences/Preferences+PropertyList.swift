@@ -107,7 +107,7 @@ extension Preferences {
       try overrides.requireUnlocked(managedName(ofKey: key), key: key, in: collection)
     }
     // Not through the proxy: its flush could split the settings between two batches.
-    try proxy.readWriteConnection.readWrite { transaction in
+    try proxy.writer.readWrite { transaction in
       if mode == .replace { try transaction.removeAllObjects(inCollection: collection) }
       for (key, value) in settings {
         try transaction.setKeepingRest(value, forKey: key.string, inCollection: collection)

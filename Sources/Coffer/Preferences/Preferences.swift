@@ -18,7 +18,7 @@
 ///
 /// The names are those of Foundation's `UserDefaults`, but errors are reported. Opening, setting and removing throw. A
 /// getter with a name of UserDefaults cannot throw: if the setting cannot be read, it returns the registered default, and
-/// reports why to the logger and to ``errors``. ``throwing`` has the same getters in a throwing form.
+/// reports why to the logger and to ``errors``. ``throwing`` reads with errors.
 ///
 /// A setting is looked up in these places, in this order; the first that has it wins:
 ///

@@ -14,7 +14,7 @@ extension ConnectionProxy {
   /// - Throws: `CofferError.notEncodable`, `.collectionNotAllowed`, `.readOnly` or `.closed`, `.vaultLocked` for a value in a
   ///   sealed collection while the vault is locked, and the errors of a sanitizer, with nothing changed. With `.committed`
   ///   and `.synced` also the errors of a flush; the change then stays pending. With these two also `.nestedTransaction`
-  ///   inside a transaction of `readWriteConnection`, with nothing changed.
+  ///   inside a transaction of the connection used for flushes, with nothing changed.
   @inlinable
   public func setObject<Object: Encodable>(
     _ object: Object?, forKey key: String, inCollection collection: String = "",

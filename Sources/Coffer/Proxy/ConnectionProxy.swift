@@ -29,8 +29,7 @@ public final class ConnectionProxy: Sendable {
 
   /// When asynchronous changes are flushed.
   ///
-  /// Regardless of the policy, they are flushed by `flush()`, a durable set, a write queued on `readWriteConnection`,
-  /// `close()`, the release of the proxy and the normal exit of the process.
+  /// Regardless of the policy, they are flushed by `flush()`, a durable set, `close()`, the release of the proxy and the normal exit of the process.
   public enum FlushPolicy: Sendable, Equatable {
     /// As soon as the write lock is available.
     case immediately
@@ -50,16 +49,12 @@ public final class ConnectionProxy: Sendable {
     public let pendingChangeCount: Int
   }
 
-  /// A connection for the program's own read transactions.
-  ///
-  /// The proxy itself reads through another connection, so whatever is done here, even a long transaction or a pinned
-  /// snapshot, neither delays reads through the proxy nor makes them stale.
-  public let readOnlyConnection: Connection
+  /// A connection for read transactions besides the proxy's own reads, which use another one.
+  package let reader: Connection
   /// The connection used for flushes.
   ///
-  /// The program can use it too: changes set before a write is queued on it are written before that write, later ones after
-  /// it.
-  public let readWriteConnection: Connection
+  /// Changes set before a write is queued on it are written before that write, later ones after it.
+  package let writer: Connection
   /// When asynchronous changes are flushed.
   package let flushPolicy: FlushPolicy
   let state: ProxyState
@@ -72,29 +67,28 @@ public final class ConnectionProxy: Sendable {
   /// The default of ``cacheByteLimit``.
   package static let defaultCacheByteLimit = 8 << 20
 
-  /// Creates a proxy.
+  /// Creates a proxy, whose connections open on first use.
   ///
-  /// It uses connections of `database` that are given, or else its own, which open on first use.
-  ///
-  /// - Parameters:
-  ///   - readOnlyConnection: Becomes ``readOnlyConnection``; nil for one of its own.
-  ///   - readWriteConnection: Becomes ``readWriteConnection``; nil for one of its own.
   /// - Throws: `CofferError.closed` or `.usedAfterFork`.
-  public init(
-    database: Database, readOnlyConnection: Connection? = nil, readWriteConnection: Connection? = nil,
-    flushPolicy: FlushPolicy = .immediately
+  public convenience init(database: Database, flushPolicy: FlushPolicy = .immediately) throws {
+    try self.init(database: database, reader: nil, writer: nil, flushPolicy: flushPolicy)
+  }
+
+  /// Creates a proxy with connections of `database`; nil for one of its own.
+  package init(
+    database: Database, reader: Connection? = nil, writer: Connection? = nil, flushPolicy: FlushPolicy = .immediately
   ) throws {
     try database.checkUsable()
-    let readOnlyConnection = readOnlyConnection ?? database.makeConnectionForLater()
-    let readWriteConnection = readWriteConnection ?? database.makeConnectionForLater()
+    let reader = reader ?? database.makeConnectionForLater()
+    let writer = writer ?? database.makeConnectionForLater()
     precondition(
-      readOnlyConnection.database === database && readWriteConnection.database === database,
+      reader.database === database && writer.database === database,
       "The connections of a proxy must belong to its database.")
-    self.readOnlyConnection = readOnlyConnection
-    self.readWriteConnection = readWriteConnection
+    self.reader = reader
+    self.writer = writer
     self.flushPolicy = flushPolicy
     state = ProxyState(reader: database.makeConnectionForLater(), cacheByteLimit: Self.defaultCacheByteLimit)
-    pending = PendingChanges(connection: readWriteConnection, policy: flushPolicy, state: state)
+    pending = PendingChanges(connection: writer, policy: flushPolicy, state: state)
   }
 
   deinit {
@@ -103,7 +97,7 @@ public final class ConnectionProxy: Sendable {
   }
 
   /// The database of the proxy.
-  public var database: Database { readWriteConnection.database }
+  public var database: Database { writer.database }
 
   // MARK: Filters
 
@@ -140,9 +134,9 @@ public final class ConnectionProxy: Sendable {
   /// When this returns, every change made before the call is visible to all.
   ///
   /// - Throws: `CofferError.diskFull`, `.busy`, `.inputOutput` …: nothing is lost; the changes stay pending, and are retried
-  ///   later; `.nestedTransaction` inside a transaction of `readWriteConnection`.
+  ///   later; `.nestedTransaction` inside a transaction of the connection used for flushes.
   public func flush() async throws {
-    guard !readWriteConnection.isInTransaction else { throw CofferError.nestedTransaction }
+    guard !writer.isInTransaction else { throw CofferError.nestedTransaction }
     try await pending.flush(.normal)
   }
 

@@ -20,6 +20,8 @@ public protocol DatabaseMeter: Sendable {
 }
 
 /// One thing that a database has done, without keys or values.
+///
+/// Later versions may add cases: have a `default`.
 public enum DatabaseMeasurement: Sendable, Equatable {
   /// One item was read through a proxy or `Preferences`.
   ///

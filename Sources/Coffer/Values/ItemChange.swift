@@ -1,5 +1,5 @@
 /// One of an item's two values.
-public enum ItemPart: Sendable, Hashable {
+package enum ItemPart: Sendable, Hashable {
   /// The object.
   case object
   /// The metadata.

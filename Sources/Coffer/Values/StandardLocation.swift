@@ -9,13 +9,13 @@
 /// The default paths of an application's store and key file.
 ///
 /// The folders are those of the XDG Base Directory Specification.
-public enum StandardLocation {
+package enum StandardLocation {
   /// The store of an application: `IDENTIFIER/settings.coffer` in `$XDG_DATA_HOME`, by default `~/.local/share`; on Apple
   /// systems in `~/Library/Application Support`.
   ///
   /// - Throws: `CofferError.unsupported` when no home folder is known, a variable that names it is not UTF-8, or the
   ///   identifier is not a valid file name.
-  public static func store(ofApplication identifier: String) throws -> String {
+  package static func store(ofApplication identifier: String) throws -> String {
     try checkVariables(["HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"])
     return try path("settings.coffer", of: identifier, in: dataHome)
   }
@@ -23,7 +23,7 @@ public enum StandardLocation {
   /// The key file of an application: `IDENTIFIER/key` in `$XDG_CONFIG_HOME`, by default `~/.config`.
   ///
   /// - Throws: As ``store(ofApplication:)``.
-  public static func keyFile(ofApplication identifier: String) throws -> String {
+  package static func keyFile(ofApplication identifier: String) throws -> String {
     try checkVariables(["HOME", "XDG_CONFIG_HOME"])
     return try path("key", of: identifier, in: configurationHome)
   }

@@ -384,6 +384,8 @@ extension StoredValue {
 }
 
 /// A change to a vault, as seen by this process.
+///
+/// Later versions may add cases: have a `default`.
 public enum VaultEvent: Hashable, Sendable {
   /// Its key is in memory.
   case unlocked

@@ -116,22 +116,22 @@ struct ExecCommand: ParsableCommand {
       let connection = try database.makeConnection()
       var said: Set<String> = []
       return try supervise(
-        observing: { tell in
+        observing: { changed in
           let registration = try database.onCommit(
             { commit in
               // What else a commit did may be a new default.
               let isOfInterest =
                 !commit.actions.isEmpty
-                || collections.contains { $0.shown.contains { commit.hasChange(inCollection: $0) } }
-              if isOfInterest { tell() }
+                || collections.contains { $0.shown.contains { commit.concerns(collection: $0) } }
+              if isOfInterest { changed() }
               // The next read says why.
-            }, onTrouble: { _ in tell() })
+            }, onTrouble: { _ in changed() })
           let applications = try connection.read { transaction in
             try collections.flatMap { try transaction.effectiveSettings(in: $0).applications }
           }
           let managed = try applications.map { try ManagedSource(ofApplication: $0) }
           // What cannot be read is reported by the next read.
-          for source in managed { source.start(didChange: tell, report: { _ in tell() }) }
+          for source in managed { source.start(didChange: changed, report: { _ in changed() }) }
           return Observation(registration: registration, managed: managed)
         },
         read: {
@@ -146,7 +146,7 @@ struct ExecCommand: ParsableCommand {
     }
   }
 
-  /// What tells of changes that concern the program: by commits, and by an administrator.
+  /// The sources of changes that concern the program: commits, and administrators' files.
   private struct Observation {
     let registration: CommitRegistration
     let managed: [ManagedSource]

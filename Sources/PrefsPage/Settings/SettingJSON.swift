@@ -1,13 +1,13 @@
 import Coffer
 import PrefsCommands
 
-/// Settings as the page gets them: as `prefs list --json` prints them, and what the page shows besides.
+/// Settings as JSON for the page: as `prefs list --json` prints them, with additional members.
 struct SettingJSON {
   let reader: SettingReader
 
-  /// Above this a list leaves a value out; the setting itself has it.
+  /// Lists leave out longer values; the setting itself has them.
   private static let listedByteCount = 2048
-  /// Above this a value is not edited in a page.
+  /// Longer values cannot be edited in a page.
   private static let editedByteCount = 4 << 20
 
   /// An entry of the list.
@@ -15,7 +15,7 @@ struct SettingJSON {
     JSONText.object(try members(key, collection, limit: Self.listedByteCount, transaction).members)
   }
 
-  /// A setting with all there is to say of it, and the text that an editor begins with.
+  /// A setting with all its details, and the initial text of an editor.
   func whole(_ key: String, _ collection: String, _ transaction: borrowing some Reading & ~Copyable) throws -> String {
     var (members, value) = try members(key, collection, limit: Self.editedByteCount, transaction)
     members.append(("text", try value.map { JSONText.quoted(try EditedText.text(of: $0)) } ?? "null"))
@@ -36,14 +36,14 @@ struct SettingJSON {
   ) throws -> Author? {
     let version = try transaction.version(forKey: key, inCollection: collection)
     guard version > 0 else { return nil }
-    // The commits remember who made them, also where the collection keeps no history; a sealed item need not be opened.
+    // Commits record their authors even if the collection keeps no history; a sealed item need not be opened.
     let commit = try transaction.changes(since: version - 1)?
-      .first { $0.hasChange(forKey: key, inCollection: collection) }
+      .first { $0.concerns(key: key, inCollection: collection) }
     if let author = commit?.author { return author }
     return reader.isSealed(collection) ? nil : try transaction.item(forKey: key, inCollection: collection)?.author
   }
 
-  /// - Returns: The value, too, where it may be shown and is not too long.
+  /// - Returns: Also the value, if it may be shown and is not too long.
   private func members(
     _ key: String, _ collection: String, limit: Int, _ transaction: borrowing some Reading & ~Copyable
   ) throws -> (members: [(name: String, json: String)], value: Value?) {
@@ -55,7 +55,7 @@ struct SettingJSON {
     let found = search.found
     let origin = found?.origin(in: parent, \.collection) ?? "default"
     var value: Value?
-    /// What is known of the value that shows: in an environment that may be its parent's.
+    /// The details of the visible value: in an environment it may be the parent's.
     var shownInfo = info
     var kind = declaration?.type.description ?? "any"
     var isLong = false
@@ -92,11 +92,11 @@ struct SettingJSON {
     return (members, isHidden ? nil : value)
   }
 
-  /// What the list shows: never a secret, and nothing sealed.
+  /// The value in the list: never a secret, and nothing sealed.
   private func shown(_ value: Value?, _ info: ItemInfo?, isHidden: Bool, _ kind: String) -> Value? {
     if kind == Value.Kind.sealed.name { return info.map { Redaction.sealed(byteCount: $0.byteCount) } }
     guard isHidden, let value else { return value }
-    // A secret describes itself by its length; what should be one, and is not, is not shown either.
+    // A secret is described by its length; a value that should be a secret is not shown either.
     return value.kind == .secret ? value : .string("<secret>")
   }
 
@@ -111,10 +111,10 @@ struct SettingJSON {
   }
 }
 
-/// Values as the text that a person edits, and back.
+/// Values as text to edit, and back.
 enum EditedText {
-  /// Scalars as their text, data as base64, what is composed as JSON in the form of `prefs edit`, from which the same value
-  /// comes back.
+  /// Scalars as their text, data as base64, lists and dictionaries as JSON in the form of `prefs edit`, from which the same value
+  /// is read.
   static func text(of value: Value) throws -> String {
     switch value {
     case .array, .dictionary: JSONFile.text(.value(try PortableValue.tree(value, native: SettingsFormat.json.native)))

@@ -2,6 +2,7 @@ import CofferCrypto
 import CofferStorage
 import Dispatch
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coffer
@@ -48,7 +49,7 @@ import Testing
     #expect(throws: CofferError.closed) { try proxy.discardPendingChanges() }
     #expect(throws: CofferError.closed) { try proxy.performBatch { try $0.setObject(2, forKey: "a") } }
     #expect(throws: CofferError.closed) { try preferences.set(2, forKey: "a") }
-    #expect(throws: CofferError.closed) { try preferences.throwing.integer(forKey: "a") }
+    #expect(throws: CofferError.closed) { try preferences.throwing.value(forKey: "a") }
     #expect(throws: CofferError.closed) { try ConnectionProxy(database: database) }
     try database.close()
     #expect(try reopened(store, "a") == 1)
@@ -193,11 +194,11 @@ import Testing
     try proxy.setObject(1, forKey: "a")
     // The proxy's own call stops after its flush has failed, until the database is closed.
     let other = try store.open().makeConnection()
-    let (hasFailed, mayGoOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+    let (hasFailed, mayContinue) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
     let isDone = DispatchSemaphore(value: 0)
     proxy.state.hooks.onCloseFailure = {
       hasFailed.signal()
-      mayGoOn.wait()
+      mayContinue.wait()
     }
     try other.readWrite { _ in
       DispatchQueue.global().async {
@@ -207,7 +208,7 @@ import Testing
       hasFailed.wait()
     }
     try database.close()
-    mayGoOn.signal()
+    mayContinue.signal()
     isDone.wait()
     #expect(throws: CofferError.closed) { try proxy.setObject(2, forKey: "a") }
     #expect(try reopened(store, "a") == 1)

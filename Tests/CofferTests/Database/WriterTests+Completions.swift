@@ -108,7 +108,7 @@ extension WriterTests {
   @Test("5.9 call the completion also if the database is closed, or earlier changes cannot be flushed")
   func asyncWriteFailing() throws {
     let isDone = DispatchSemaphore(value: 0)
-    let proxy = try ConnectionProxy(database: database, readOnlyConnection: other, readWriteConnection: connection)
+    let proxy = try ConnectionProxy(database: database, reader: other, writer: connection)
     try other.poison(for: connection)
     try proxy.setObject(1, forKey: "poison")
     connection.asyncWrite(

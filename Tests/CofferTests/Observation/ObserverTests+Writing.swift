@@ -131,12 +131,12 @@ extension ObserverTests {
 
   @Test("5.5 may use another connection that is about to write")
   func borrowBusyConnection() throws {
-    let mayGoOn = DispatchSemaphore(value: 0)
+    let mayContinue = DispatchSemaphore(value: 0)
     let isDone = DispatchSemaphore(value: 0)
     observe { actions in
       actions.didCommit = { [connection, other] committed in
         guard committed.id == connection.id else { return }
-        mayGoOn.signal()
+        mayContinue.signal()
         do {
           try other.readWrite { transaction in
             let count: Int? = try transaction.object(forKey: "count")
@@ -149,7 +149,7 @@ extension ObserverTests {
     }
     for round in 1...50 {
       other.asyncWriteWithoutTransaction { transaction in
-        mayGoOn.wait()
+        mayContinue.wait()
         try transaction.setObject(round, forKey: "other")
         isDone.signal()
       } onError: {
@@ -170,7 +170,7 @@ extension ObserverTests {
         once {
           try other.readWrite { try $0.setObject("newer", forKey: "k") }
           #expect(try proxy.object(forKey: "k") == "newer")
-          try proxy.readWriteConnection.readWrite { try $0.setObject(1, forKey: "other") }
+          try proxy.writer.readWrite { try $0.setObject(1, forKey: "other") }
           try proxy.flushAndWait()
           #expect(try proxy.object(forKey: "k") == "newer")
           try proxy.setObject("newest", forKey: "k", durability: .committed)
@@ -187,7 +187,7 @@ extension ObserverTests {
   func writeTooEarly() throws {
     let (proxy, ownProxy) = (
       try ConnectionProxy(database: database),
-      try ConnectionProxy(database: database, readOnlyConnection: other, readWriteConnection: connection)
+      try ConnectionProxy(database: database, reader: other, writer: connection)
     )
     let moments = Lock<[String]>([])
     let tryToWrite: @Sendable (String) -> Void = { [connection, other] moment in

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coffer
@@ -36,7 +37,7 @@ import Testing
     func expect(_ preferences: Preferences, _ value: String?, _ origin: Preferences.Origin?) throws {
       #expect(preferences.string(forKey: "k") == value)
       #expect(preferences.origin(ofKey: "k") == origin)
-      #expect(try preferences.throwing.origin(ofKey: "k") == origin)
+      #expect(try preferences.find("k")?.origin == origin)
       #expect(preferences.objectIsForced(forKey: "k") == (origin == .forced))
       try expectSameRepresentation(preferences)
     }

@@ -295,11 +295,8 @@ import Testing
         continue
       }
     }
-    #expect(throws: CofferError.self) { try spoilt.throwing.string(forKey: "spoilt") }
-    #expect(throws: CofferError.self) { try spoilt.throwing.integer(forKey: "spoilt") }
+    #expect(throws: CofferError.self) { try spoilt.throwing.value(forKey: "spoilt") }
     #expect(throws: CofferError.self) { try spoilt.throwing.object(forKey: "spoilt", as: String.self) }
-    #expect(throws: CofferError.self) { try spoilt.throwing.origin(ofKey: "spoilt") }
-    #expect(throws: CofferError.self) { try spoilt.throwing.dictionaryRepresentation() }
   }
 
   @Test("6.14 throw when set after closing, and return defaults, reported")
@@ -312,7 +309,7 @@ import Testing
     #expect(preferences.bool(forKey: "k"))
     #expect(throws: CofferError.closed) { try preferences.set(1, forKey: "k") }
     #expect(throws: CofferError.closed) { try preferences.removeObject(forKey: "k") }
-    #expect(throws: CofferError.closed) { try preferences.throwing.bool(forKey: "k") }
+    #expect(throws: CofferError.closed) { try preferences.throwing.value(forKey: "k") }
     #expect(await errors.first { _ in true }?.error as? CofferError == .closed)
   }
 

@@ -35,7 +35,7 @@ extension Keys {
     let damage = CofferError.damaged(part: "pages", reason: "as the test wants")
     faults.setReading(damage)
     #expect(throws: damage) { try preferences.value(of: .size) }
-    #expect(throws: damage) { try preferences.throwing.integer(forKey: "size") }
+    #expect(throws: damage) { try preferences.throwing.value(forKey: "size") }
     // The last good one.
     #expect(preferences[.size] == 20)
     faults.setReading(nil)

@@ -70,7 +70,7 @@ import Testing
     // The flush of 1 stands between its last statement and its commit when 2 is set.
     let isInFlush = DispatchSemaphore(value: 0)
     let mayCommit = DispatchSemaphore(value: 0)
-    try proxy.readWriteConnection.perform { session in
+    try proxy.writer.perform { session in
       session.connection.onCommit {
         isInFlush.signal()
         mayCommit.wait()
@@ -110,14 +110,14 @@ import Testing
   func flushesAlone() throws {
     try proxy.setObject("v", forKey: "k")
     // An empty transaction of the proxy's connection is queued after the flush.
-    try proxy.readWriteConnection.perform { _ in }
+    try proxy.writer.perform { _ in }
     #expect(proxy.pendingChangeCount == 0)
     #expect(try committed("k") == "v")
   }
 
   @Test("4.2 flushes earlier changes before a write on its connection, and later ones after it")
   func orderWithWrites() throws {
-    let connection = proxy.readWriteConnection
+    let connection = proxy.writer
     let written = DispatchSemaphore(value: 0)
     try withWriteLockHeld {
       try proxy.setObject("proxy 1", forKey: "a")
@@ -141,7 +141,7 @@ import Testing
 
   /// Makes every write of the key `poison` fail.
   private func poison(_ isPoisoned: Bool) throws {
-    try proxy.readWriteConnection.runTriggers()
+    try proxy.writer.runTriggers()
     try other.perform { session in
       try session.connection.execute(
         isPoisoned
@@ -197,7 +197,7 @@ import Testing
       try proxy.setObject("kept", forKey: "other")
       #expect(throws: CofferError.busy) { try proxy.flushAndWait() }
     }
-    try proxy.readWriteConnection.readWrite { transaction in
+    try proxy.writer.readWrite { transaction in
       let seen: String? = try transaction.object(forKey: "k")
       #expect(seen == "old")
       try transaction.setObject("new", forKey: "k")
@@ -270,7 +270,7 @@ import Testing
 
   @Test("1.13 refuses a flush or a committed set inside a write of its own connection, and accepts a plain set there")
   func insideWrite() throws {
-    try proxy.readWriteConnection.readWrite { transaction in
+    try proxy.writer.readWrite { transaction in
       try transaction.setObject(1, forKey: "k")
       try proxy.setObject(2, forKey: "k")
       #expect(throws: CofferError.nestedTransaction) { try proxy.flushAndWait() }
@@ -286,7 +286,7 @@ import Testing
   func closeUnused() throws {
     #expect(try proxy.value(forKey: "k") == nil)
     try proxy.close()
-    #expect(proxy.readWriteConnection.isForLater)
+    #expect(proxy.writer.isForLater)
     #expect(throws: CofferError.closed) { try proxy.setObject(1, forKey: "k") }
   }
 
@@ -303,18 +303,18 @@ import Testing
   @Test("uses the given connections, and its own by default")
   func connections() throws {
     let shared = try database.makeConnection()
-    let reading = try ConnectionProxy(database: database, readOnlyConnection: shared)
-    let writing = try ConnectionProxy(database: database, readWriteConnection: shared)
-    #expect(reading.readOnlyConnection === shared && reading.readWriteConnection !== shared)
-    #expect(writing.readWriteConnection === shared && writing.readOnlyConnection !== shared)
+    let reading = try ConnectionProxy(database: database, reader: shared)
+    let writing = try ConnectionProxy(database: database, writer: shared)
+    #expect(reading.reader === shared && reading.writer !== shared)
+    #expect(writing.writer === shared && writing.reader !== shared)
     for proxy in [reading, writing] {
       try proxy.update("k", as: Int.self) { ($0 ?? 0) + 1 }
-      let committed: Int? = try proxy.readOnlyConnection.read { try $0.object(forKey: "k") }
+      let committed: Int? = try proxy.reader.read { try $0.object(forKey: "k") }
       #expect(try proxy.object(forKey: "k") == committed)
     }
     #expect(try reader.read { try $0.object(forKey: "k") } == 2)
     try database.close()
-    #expect(throws: CofferError.closed) { try ConnectionProxy(database: database, readWriteConnection: shared) }
+    #expect(throws: CofferError.closed) { try ConnectionProxy(database: database, writer: shared) }
   }
 
   @Test("4.10 flushes after its release")
@@ -322,7 +322,7 @@ import Testing
     let connection = try database.makeConnection()
     try withWriteLockHeld {
       let proxy = try ConnectionProxy(
-        database: database, readOnlyConnection: connection, readWriteConnection: connection)
+        database: database, reader: connection, writer: connection)
       for number in 0..<10 { try proxy.setObject(number, forKey: "\(number)") }
     }
     try connection.perform { _ in }

@@ -26,7 +26,7 @@ import Testing
 
   /// How many versions of the key `k` have been committed.
   private func version() throws -> Int? {
-    try fixture.reader.read { try $0.changes(since: 0)?.filter { $0.hasChange(forKey: "k") }.count }
+    try fixture.reader.read { try $0.changes(since: 0)?.filter { $0.concerns(key: "k") }.count }
   }
 
   // MARK: 4.5
@@ -276,7 +276,7 @@ import Testing
       try proxy.setObject("4", forKey: "k")
     }
     // The set has a flush of its own.
-    try proxy.readWriteConnection.perform { _ in }
+    try proxy.writer.perform { _ in }
     #expect(proxy.pendingChangeCount == 0)
     #expect(try committedRow() == ["4", "-"])
   }
@@ -298,7 +298,7 @@ import Testing
       #expect(try proxy.object(forKey: "other") == "3")
       #expect(proxy.pendingChangeCount == 2)
     }
-    try proxy.readWriteConnection.perform { _ in }
+    try proxy.writer.perform { _ in }
     #expect(proxy.pendingChangeCount == 0)
     #expect(try committedRow() == ["1", "-"])
     #expect(try fixture.committed("other") == "3")
@@ -352,7 +352,7 @@ import Testing
   func flushByHand(_ policy: ConnectionProxy.FlushPolicy) async throws {
     let proxy = try ConnectionProxy(database: fixture.database, flushPolicy: policy)
     #expect(proxy.flushPolicy == policy)
-    let connection = proxy.readWriteConnection
+    let connection = proxy.writer
     let before = try fixture.commitNumber()
     for number in 1...3 {
       try proxy.setObject("\(number)", forKey: "k")
@@ -386,7 +386,7 @@ import Testing
     let connection = fixture.other
     do {
       let proxy = try ConnectionProxy(
-        database: fixture.database, readOnlyConnection: connection, readWriteConnection: connection,
+        database: fixture.database, reader: connection, writer: connection,
         flushPolicy: policy)
       try proxy.setObject("1", forKey: "k")
       try connection.perform { _ in }

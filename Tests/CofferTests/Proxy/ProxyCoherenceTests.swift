@@ -2,6 +2,7 @@ import CofferCrypto
 import CofferStorage
 import Dispatch
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Coffer
@@ -415,7 +416,7 @@ import Testing
       try manual.setObject("text", forKey: "k")
       try manual.update("k", as: Int.self) { $0 }
     }
-    try manual.readWriteConnection.readWrite { (_: borrowing ReadWriteTransaction) throws -> Void in
+    try manual.writer.readWrite { (_: borrowing ReadWriteTransaction) throws -> Void in
       #expect(throws: CofferError.nestedTransaction) { try manual.update("k", as: Int.self) { $0 } }
     }
   }
@@ -456,7 +457,7 @@ import Testing
   func longLivedRead() throws {
     let connection = try fixture.database.makeConnection()
     let proxy = try ConnectionProxy(
-      database: fixture.database, readOnlyConnection: connection, readWriteConnection: fixture.other)
+      database: fixture.database, reader: connection, writer: fixture.other)
     try proxy.setObject(1, forKey: "k", durability: .committed)
     try connection.beginLongLivedReadTransaction()
     try proxy.setObject(2, forKey: "k", durability: .committed)

@@ -377,7 +377,7 @@ private final class Explorer: TransactionObserver, @unchecked Sendable {
     model.apply(.flush, value: 0)
     isFlushing = true
     defer { isFlushing = false }
-    try proxy.readWriteConnection.perform { session in
+    try proxy.writer.perform { session in
       do {
         try proxy.pending.flush(through: proxy.state.pending.lastNumber, session, .normal)
       } catch is Failure {}

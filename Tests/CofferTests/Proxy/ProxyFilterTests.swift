@@ -107,7 +107,7 @@ import Testing
     try fixture.withWriteLockHeld {
       try setBoth(2)
       try proxy.abortAndReset(.except(["a"]))
-      proxy.readWriteConnection.asyncReadWrite({ try $0.removeAllObjects(inCollection: "a") }) { [proxy] _ in
+      proxy.writer.asyncReadWrite({ try $0.removeAllObjects(inCollection: "a") }) { [proxy] _ in
         proxy.fetchedCollectionsFilter = nil
         isCleared.signal()
       }

@@ -1,6 +1,7 @@
 import CofferCompat
 import CofferCrypto
 import Dispatch
+import TestSupport
 import Testing
 
 @testable import Coffer
@@ -106,7 +107,7 @@ import Testing
       try transaction.setObject(3, forKey: "new")
     }
     #expect(try await next(&changes) == ["connection updated /k 1>2", "connection inserted /new ->3"])
-    try proxy.readWriteConnection.readWriteNow { try $0.removeObject(forKey: "new") }
+    try proxy.writer.readWriteNow { try $0.removeObject(forKey: "new") }
     #expect(try await next(&changes) == ["connection removed /new 3>-"])
     #expect(try fixture.store.worker("set", "k", "theirs").status == 0)
     #expect(try await next(&changes) == ["elsewhere updated /k 2>theirs"])

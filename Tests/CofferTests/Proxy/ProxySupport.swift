@@ -1,6 +1,7 @@
 import CofferCrypto
 import CofferStorage
 import Dispatch
+import TestSupport
 
 @testable import Coffer
 
@@ -30,7 +31,7 @@ final class ProxyFixture: Sendable {
     let isInFlush = DispatchSemaphore(value: 0)
     let mayCommit = DispatchSemaphore(value: 0)
     let isFirst = Lock(true)
-    try proxy.readWriteConnection.perform { session in
+    try proxy.writer.perform { session in
       session.connection.onCommit {
         guard
           isFirst.withLock({ first in

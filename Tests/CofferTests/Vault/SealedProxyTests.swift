@@ -183,7 +183,7 @@ extension Keys {
     #expect(await errors.next()?.error as? CofferError == locked)
     #expect(throws: locked) { try proxy.value(of: .token) }
     #expect(throws: locked) { try proxy.set(Secret("other"), for: .token) }
-    #expect(throws: locked) { try preferences.throwing.string(forKey: "k") }
+    #expect(throws: locked) { try preferences.throwing.value(forKey: "k") }
     #expect(throws: locked) { try preferences.exportPropertyList() }
     try await vault.unlock(fixture.vaultKey)
     #expect(proxy[.token] == Secret("s3cret"))

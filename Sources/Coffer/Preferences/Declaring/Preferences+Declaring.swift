@@ -40,7 +40,7 @@ extension Preferences {
     }
     for problem in trial.takenOver.problems { database.report(problem, instead: "the default") }
     guard !database.isReadOnly, !trial.isKnown || !trial.takenOver.taken.isEmpty || trial.isWaiting else { return }
-    try proxy.readWriteConnection.readWrite { transaction in
+    try proxy.writer.readWrite { transaction in
       let session = transaction.session
       session.transaction.keepsAllHistory = true
       // Another process with the same settings may have been faster.

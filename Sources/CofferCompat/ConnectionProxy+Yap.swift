@@ -23,6 +23,31 @@ extension ConnectionProxy {
   }
 }
 
+extension ConnectionProxy {
+  /// A connection for the program's own read transactions.
+  ///
+  /// The proxy itself reads through another connection, so whatever is done here, even a long transaction or a pinned
+  /// snapshot, neither delays reads through the proxy nor makes them stale.
+  public var readOnlyConnection: Connection { reader }
+
+  /// The connection used for flushes.
+  ///
+  /// The program can use it too: changes set before a write is queued on it are written before that write, later ones after
+  /// it.
+  public var readWriteConnection: Connection { writer }
+
+  /// Creates a proxy with connections of `database`; nil for one of its own.
+  ///
+  /// - Throws: `CofferError.closed` or `.usedAfterFork`.
+  public convenience init(
+    database: Database, readOnlyConnection: Connection? = nil, readWriteConnection: Connection? = nil,
+    flushPolicy: FlushPolicy = .immediately
+  ) throws {
+    try self.init(
+      database: database, reader: readOnlyConnection, writer: readWriteConnection, flushPolicy: flushPolicy)
+  }
+}
+
 extension CollectionFilter {
   /// Allows only these collections, as `only(_:)` does; nil allows none.
   public static func whitelist(_ collections: [String]?) -> CollectionFilter { only(collections ?? []) }
