@@ -111,7 +111,7 @@ docs: deps ## Build the reference and the articles into .build/documentation, a 
 # cannot load a library that has one. SQLCipher's library is loaded in a way that the sanitizers refuse. And what looks for
 # keys in the whole memory of a process would have to go through theirs. Swift's handler of crashes, which one test brings
 # about, waits for ever under them.
-SANITIZED = --filter 'CofferCryptoTests|CofferStorageTests|CofferTests' --skip 'ExtensionTests|SQLCipherImportTests|missingLibrary|MemoryTests|CoreDumpTests'
+SANITIZED = --filter 'CofferCryptoTests|CofferStorageTests|CofferTests|CofferCompatTests|CofferMaintenanceTests' --skip 'ExtensionTests|SQLCipherImportTests|missingLibrary|MemoryTests|CoreDumpTests'
 
 sanitize: export SWIFT_BACKTRACE = enable=no
 sanitize: deps ## Run the library's tests under the thread and the address sanitizer

@@ -188,6 +188,14 @@ if !isFetched {
       ],
       swiftSettings: strict),
     .testTarget(
+      name: "CofferCompatTests", dependencies: ["CofferCompat", "Coffer", "TestSupport"], swiftSettings: strict),
+    .testTarget(
+      name: "CofferMaintenanceTests",
+      dependencies: [
+        "CofferMaintenance", "Coffer", "CofferStorage", "CofferCrypto", "CSQLite", "StoreWorker", "TestSupport",
+      ],
+      swiftSettings: strict),
+    .testTarget(
       name: "CofferMetricsTests",
       dependencies: [
         "CofferMetrics", "CofferMaintenance", "TestSupport",
@@ -215,6 +223,12 @@ if !isFetched {
         "PrefsCommands", "PrefsFleet", "PrefsFormats", "PrefsPage", "Coffer", "CofferConfiguration", "StoreWorker",
         "TestSupport", "prefs", "prefs-fleet", "prefs-formats",
         .product(name: "Configuration", package: "swift-configuration", condition: .when(traits: ["Configuration"])),
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "PrefsFormatsTests",
+      dependencies: [
+        "PrefsFormats", "PrefsCommands", "Coffer", "CofferMaintenance", "TestSupport", "prefs", "prefs-formats",
       ],
       swiftSettings: strict),
     .testTarget(

@@ -38,6 +38,9 @@ allowed() {
     Tests/CofferCryptoTests) echo "CofferCrypto COpenSSL" ;;
     Tests/CofferStorageTests) echo "CofferStorage CofferCrypto CSQLite" ;;
     Tests/CofferTests) echo "Coffer CofferCompat CofferMaintenance CofferObservation CofferStorage CofferCrypto CSQLite" ;;
+    Tests/CofferCompatTests) echo "Coffer CofferCompat" ;;
+    Tests/CofferMaintenanceTests) echo "Coffer CofferMaintenance CofferStorage CofferCrypto CSQLite" ;;
+    Tests/PrefsFormatsTests) echo "PrefsFormats PrefsCommands Coffer CofferMaintenance" ;;
     Tests/CofferMetricsTests) echo "Coffer CofferMaintenance CofferMetrics" ;;
     Tests/CofferConfigurationTests) echo "Coffer CofferMaintenance CofferConfiguration CofferService" ;;
     Tests/CofferFleetTests) echo "CofferFleet PrefsFleet Coffer CofferMaintenance CofferCrypto" ;;

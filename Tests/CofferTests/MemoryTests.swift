@@ -2,6 +2,7 @@
   import CofferCrypto
   import CofferStorage
   import Foundation
+  import TestSupport
   import Testing
 
   @testable import Coffer

@@ -1,5 +1,6 @@
 import CofferCrypto
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coffer

@@ -1,6 +1,7 @@
 import CofferCompat
 import CofferCrypto
 import Dispatch
+import TestSupport
 import Testing
 
 @testable import Coffer

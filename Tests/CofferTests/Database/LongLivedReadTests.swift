@@ -2,6 +2,7 @@ import CofferCompat
 import CofferCrypto
 import Foundation
 import Logging
+import TestSupport
 import Testing
 
 @testable import Coffer

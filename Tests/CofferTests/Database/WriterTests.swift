@@ -3,6 +3,7 @@ import CofferCrypto
 import CofferStorage
 import Dispatch
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coffer

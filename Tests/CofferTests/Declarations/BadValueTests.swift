@@ -1,6 +1,7 @@
 import CofferCrypto
 import Foundation
 import Logging
+import TestSupport
 import Testing
 
 @testable import Coffer

@@ -1,5 +1,6 @@
 import CofferCompat
 import CofferStorage
+import TestSupport
 import Testing
 
 @testable import Coffer

@@ -1,5 +1,6 @@
 import CofferStorage
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coffer

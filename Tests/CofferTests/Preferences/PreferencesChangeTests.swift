@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coffer
@@ -263,7 +264,7 @@ extension Keys {
     #expect(await iterator.next() == 15)
     try preferences.reset(.size)
     #expect(await iterator.next() == 12)
-    // A key that changed before anybody asked is its present value, once.
+    // A key that changed before the first request is its present value, once.
     let values = try preferences.values(of: .size)
     preferences[.size] = 16
     var late = values.makeAsyncIterator()

@@ -1,6 +1,7 @@
 import CofferCompat
 import CofferStorage
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coffer

@@ -1,4 +1,5 @@
 import CofferCompat
+import TestSupport
 import Testing
 
 @testable import Coffer

@@ -1,5 +1,6 @@
 import CofferCompat
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coffer

@@ -2,6 +2,7 @@ import CofferCompat
 import CofferStorage
 import Dispatch
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coffer

@@ -1,6 +1,7 @@
 import CofferCompat
 import CofferCrypto
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coffer

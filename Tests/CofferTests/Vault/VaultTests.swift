@@ -1,6 +1,7 @@
 import CofferCrypto
 import CofferStorage
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coffer

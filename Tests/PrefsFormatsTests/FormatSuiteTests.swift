@@ -28,31 +28,32 @@ struct FormatSuiteTests {
     let child = try Child.run("/usr/bin/env", ["python3", "-c", FormatReferenceTests.script, "json"] + paths)
     let expected = try JSONDecoder().decode([String?].self, from: child.output)
 
-    let tool = try Tool()
-    try tool.succeed("set", "other/k", "v")
+    let tool = try BuiltTool()
+    try #require(tool.run("set", "other/k", "v").status == 0)
     var written: [String: String] = [:]
     var counts: [String: Int] = [:]
     for (index, name) in names.enumerated() {
-      let bytes = try tool.contents(paths[index])
-      let file = try tool.write("in.json", Array("{\"c\":{\"\(name)\":".utf8) + bytes + Array("}}".utf8))
+      let bytes = Array(try Data(contentsOf: URL(filePath: paths[index])))
+      let file = tool.home.file("in.json")
+      try Data(Array("{\"c\":{\"\(name)\":".utf8) + bytes + Array("}}".utf8)).write(to: URL(filePath: file))
       let imported = try tool.run("import", file)
       let value = try? SettingsFormat.json.value(bytes)
       switch (name.first, value) {
       case ("n", let value):
-        #expect(value == nil && imported.code == 8, "\(name): \(imported.code) \(imported.message)")
+        #expect(value == nil && imported.status == 8, "\(name): \(imported.status) \(imported.message)")
         counts["invalid ones refused", default: 0] += 1
-      case (_, let value?) where imported.code == 0:
+      case (_, let value?) where imported.status == 0:
         // Nothing that may be read either way is read as something else.
         #expect(Self.shown(value) == expected[index], "\(name)")
         written[name] = Self.shown(value)
         counts["\(name.first == "y" ? "valid" : "optional") ones the same", default: 0] += 1
       default:
         let isKnown = name.first == "i" || ["twice", "null is not"].contains { imported.message.contains($0) }
-        #expect(imported.code == 8 && isKnown, "\(name): \(imported.code) \(imported.message)")
+        #expect(imported.status == 8 && isKnown, "\(name): \(imported.status) \(imported.message)")
         counts["\(name.first == "y" ? "valid" : "optional") ones refused", default: 0] += 1
       }
     }
-    let export = try SettingsFormat.json.value(Array(try tool.succeed("export", "c", "--format", "json").utf8))
+    let export = try SettingsFormat.json.value(Array(try tool.run("export", "c", "--format", "json").output))
     guard case .dictionary(let members) = export else {
       Issue.record("no dictionary")
       return
@@ -219,4 +220,17 @@ private struct SourcePackage {
   }
 
   func remove() { try? FileManager.default.removeItem(atPath: parent) }
+}
+
+/// The built tool in a home of its own.
+private struct BuiltTool {
+  let home: ScratchFolder
+
+  init() throws { home = try ScratchFolder() }
+
+  func run(_ arguments: String...) throws -> Child {
+    try Child.run(
+      Child.products.appendingPathComponent("prefs").path, arguments,
+      environment: ["HOME": home.path, "PATH": "/usr/bin:/bin"], capturesMessages: true)
+  }
 }

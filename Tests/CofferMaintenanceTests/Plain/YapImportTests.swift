@@ -107,7 +107,7 @@ struct SQLCipherImportTests {
     return path
   }
 
-  private let passphrase = PlainImportFormat.sqlCipher(passphrase: SecretBytes(copying: Array("correct horse".utf8)))
+  private let passphrase = PlainImportFormat.sqlCipher(passphrase: SecretBytes(copying: "correct horse"))
 
   @Test("finds settings, and the tables of YapDatabase")
   func layouts() throws {
@@ -135,7 +135,7 @@ struct SQLCipherImportTests {
     let path = try encrypted(store, "CREATE TABLE settings(key, value)")
     let database = try store.open()
     #expect(throws: CofferError.wrongKeyForSource(path: path)) {
-      try database.importPlain(from: path, format: .sqlCipher(passphrase: SecretBytes(copying: Array("other".utf8))))
+      try database.importPlain(from: path, format: .sqlCipher(passphrase: SecretBytes(copying: "other")))
     }
     #expect(throws: CofferError.malformedSettings(source: path, reason: "file is not a database")) {
       try database.importPlain(from: path, format: .sqlite)

@@ -191,7 +191,7 @@ import Testing
   @Test("saves everything on intact pages, whichever others are damaged", arguments: 0..<10)
   func random(_ seed: UInt64) throws {
     let fixture = try Self.fixture.get()
-    var random = SeededGenerator(seed: seed)
+    var random = SplitMix64(state: seed)
     let keeping = try Set([1, #require(fixture.roots["collections"])])
     let pages = Set((0..<(1 << seed)).map { _ in Int.random(in: 1...fixture.pageCount, using: &random) })
       .subtracting(keeping)
@@ -300,20 +300,5 @@ import Testing
     try connection.readWrite { try $0.setObject(2, forKey: "b", ifVersion: version) }
     #expect(try connection.read { try $0.version(forKey: "b") } > version)
     try connection.database.close()
-  }
-}
-
-/// The same numbers each time, SplitMix64 (https://prng.di.unimi.it/splitmix64.c).
-struct SeededGenerator: RandomNumberGenerator {
-  private var state: UInt64
-
-  init(seed: UInt64) { state = seed }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
-    return mixed ^ (mixed >> 31)
   }
 }

@@ -102,7 +102,7 @@ struct FormatReferenceTests {
     defer { try? FileManager.default.removeItem(atPath: folder) }
     let seed = Array(try #require(Self.seeds[format]).utf8)
     let alphabet = Array("\0\n\r\t \"'\\#&*!|>[]{}:,.=-+_0123456789abefintuxzTZé\u{feff}\u{7f}\u{1}".utf8)
-    var random = SeededGenerator(state: 46)
+    var random = SplitMix64(state: 46)
     var (same, refused) = (0, 0)
     for _ in 0..<(Self.isLong ? 60 : 1) {
       var files: [String] = []

@@ -1,5 +1,6 @@
 import Coffer
 import Foundation
+import TestSupport
 import Testing
 
 @testable import PrefsCommands
@@ -115,7 +116,7 @@ struct FormatReaderTests {
           "long": .string(String(repeating: "x ", count: 80)),
         ])
     let alphabet = Array("\0\n\t \"'\\#&*!|>%@`[]{}:,.=-+?~$<0a\u{80}".utf8) + [0xff]
-    var random = SeededGenerator(state: 0x5eed)
+    var random = SplitMix64(state: 0x5eed)
     for _ in 0..<1_000 {
       var bytes = whole
       for _ in 0..<Int.random(in: 1...4, using: &random) {

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coffer
@@ -106,7 +107,7 @@ import Testing
       (Slot.Stretching.password(.scrypt(log2N: 14, r: 8, p: 1)), true), (.standard, false),
       (.password(.pbkdf2HMACSHA512(iterations: 100_000)), true),
     ] {
-      let key = KeySource.passphrase(SecretBytes(copying: Array("correct horse".utf8)))
+      let key = KeySource.passphrase(SecretBytes(copying: "correct horse"))
       try Store.create(at: folder.path, key: key, stretching: stretching) { connection, store in
         try Schema.create(in: connection)
         try Metadata(connection: connection).bind(to: store)

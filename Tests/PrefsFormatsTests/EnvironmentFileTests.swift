@@ -170,7 +170,7 @@ struct EnvironmentFileTests {
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(atPath: folder) }
     let readers = try readers(folder)
-    var random = SeededGenerator(state: 46)
+    var random = SplitMix64(state: 46)
     var (exported, imported, refused) = (0, 0, 0)
     for _ in 0..<(isLong ? 50 : 2) {
       var files: [(path: String, value: String, isOfShells: Bool)] = []

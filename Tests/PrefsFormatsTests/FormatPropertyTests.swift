@@ -1,6 +1,7 @@
 import Coffer
 import CofferMaintenance
 import Foundation
+import TestSupport
 import Testing
 
 @testable import PrefsCommands
@@ -126,9 +127,9 @@ struct FormatPropertyTests {
 
 /// Settings that files get wrong: texts in both normalizations, marks, words and numbers of other types, ends of ranges.
 private struct RandomSettings {
-  private var random: SeededGenerator
+  private var random: SplitMix64
 
-  init(seed: UInt64) { random = SeededGenerator(state: seed) }
+  init(seed: UInt64) { random = SplitMix64(state: seed) }
 
   private mutating func number(_ range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &random) }
   private mutating func one<Element>(_ elements: [Element]) -> Element { elements[number(0...(elements.count - 1))] }
