@@ -1,4 +1,4 @@
-// swift-tools-version: 6.1
+// swift-tools-version: 6.2
 import PackageDescription
 
 // `make fuzz` sets this: libFuzzer without a `main` of its own.
