@@ -1,6 +1,8 @@
 /// An error of the storage layer.
 ///
-/// `Coffer` translates it into a `CofferError`, adding collections and keys where it knows them.
+/// `Coffer` translates it into a `CofferError`, adding collections and keys where it knows them. Most cases have the same name
+/// there: programs match them, beside those of collections and settings, of which this layer knows nothing. The compiler checks
+/// that none is forgotten.
 package enum StorageError: Error, Equatable, Sendable {
   case notFound(path: String)
   case exists(path: String)

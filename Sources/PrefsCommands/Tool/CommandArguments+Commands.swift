@@ -78,7 +78,8 @@ extension CommandArguments {
 
   // MARK: - One command
 
-  /// Parses with the named command alone: parsing with the whole tree takes twice as long.
+  /// Parses with the named command alone: with the whole tree, `list` takes 33 million instructions instead of 20, most of them
+  /// for the types of commands that were not named.
   ///
   /// - Returns: The command, ready to run; nil if that is ambiguous, invalid, or a request for help, which the tree
   ///   then handles.
