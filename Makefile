@@ -59,6 +59,7 @@ WIDTH = $(if $(findstring maximum-parallelization-width,$(shell $(SWIFT) test --
 test: test-deps lint ## Lint, build with warnings as errors, run all tests and the examples
 	Tests/Lint/test_floors.py
 	Tests/Lint/test_unchecked.py
+	Tests/Lint/test_words.py
 	COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --build-tests --enable-all-traits
 	Scripts/public-interface --check "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 	@rm -f .build/tests-swift-testing.xml

@@ -14,12 +14,12 @@ let strict: [SwiftSetting] =
     []
   }
 
-// `make docs` sets this; nobody else fetches what builds the documentation.
+// `make docs` sets this; otherwise the plugin for the documentation is not fetched.
 let documentation: [Package.Dependency] =
   Context.environment["COFFER_DOCUMENTATION"] == nil
   ? [] : [.package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.4.0")]
 
-// `make acceptance` sets this; nobody else gets a library that takes over another program's SQLite.
+// `make acceptance` sets this; otherwise there is no library that replaces another program's SQLite.
 let preload: (products: [Product], targets: [Target]) =
   Context.environment["COFFER_ACCEPTANCE"] == nil
   ? ([], [])
@@ -41,12 +41,12 @@ let package = Package(
     .library(name: "CofferMetrics", targets: ["CofferMetrics"]),
     .library(name: "CofferConfiguration", targets: ["CofferConfiguration"]),
     .library(name: "CofferService", targets: ["CofferService"]),
-    // Without a trait: it fetches no package, and libcurl is wanted only where the product is named.
+    // Without a trait: it fetches no package, and only programs that name the product need libcurl.
     .library(name: "CofferFleet", targets: ["CofferFleet"]),
     // Loaded by other programs' SQLite; see the article "The prefs tool".
     .library(name: "CofferExtension", type: .dynamic, targets: ["CofferExtension"]),
   ] + preload.products,
-  // What few programs need is resolved by nobody else.
+  // Only programs that enable a trait resolve its packages.
   traits: [
     .trait(name: "Metrics", description: "The product CofferMetrics: numbers for swift-metrics."),
     .trait(name: "Configuration", description: "The product CofferConfiguration: a provider for swift-configuration."),
@@ -74,9 +74,9 @@ let package = Package(
       dependencies: ["CofferStorage", "CSystemCalls", .product(name: "Logging", package: "swift-log")],
       swiftSettings: strict),
     .target(name: "CofferMaintenance", dependencies: ["Coffer", "CofferStorage"], swiftSettings: strict),
-    // The names of other stores, for who comes from there.
+    // The names of YapDatabase and GRDB, for programs that move from there.
     .target(name: "CofferCompat", dependencies: ["Coffer"], swiftSettings: strict),
-    // Of its own: `Setting` is a name that programs have, too.
+    // A separate module: many programs have a type named `Setting`.
     .target(name: "CofferObservation", dependencies: ["Coffer"], swiftSettings: strict),
     .target(
       name: "CofferMetrics",
@@ -106,8 +106,8 @@ let package = Package(
   swiftLanguageModes: [.v6]
 )
 
-// Nobody who depends on Coffer by its address needs the tool and the tests, nor fetches what those are built on. SwiftPM reads
-// this file from the repository then, as if it lay at the root, and later in a folder of its own.
+// A package that depends on Coffer by URL needs neither the tool and the tests nor their dependencies. SwiftPM then reads this
+// file from the repository, as if it were at the root, and later in a checkout.
 let folder = Context.packageDirectory
 let isFetched =
   folder == "/"
@@ -133,11 +133,11 @@ if !isFetched {
       ],
       swiftSettings: strict),
     .executableTarget(name: "prefs", dependencies: ["PrefsCommands"], swiftSettings: strict),
-    // A program of its own, because its parsers bring all of Foundation.
+    // A separate program, because its parsers bring all of Foundation.
     .target(
       name: "PrefsFormats", dependencies: ["PrefsCommands", "Coffer", "Yams", "TOMLKit"], swiftSettings: strict),
     .executableTarget(name: "prefs-formats", dependencies: ["PrefsFormats"], swiftSettings: strict),
-    // A program of its own, because nothing else needs libcurl.
+    // A separate program, because nothing else needs libcurl.
     .target(
       name: "PrefsFleet",
       dependencies: [
@@ -145,7 +145,7 @@ if !isFetched {
       ],
       swiftSettings: strict),
     .executableTarget(name: "prefs-fleet", dependencies: ["PrefsFleet"], swiftSettings: strict),
-    // A program of its own: few need its server.
+    // A separate program: few users need its server.
     .target(
       name: "PrefsPage",
       dependencies: [
@@ -154,7 +154,7 @@ if !isFetched {
       ],
       resources: [.embedInCode("Page")], swiftSettings: strict),
     .executableTarget(name: "prefs-ui", dependencies: ["PrefsPage"], swiftSettings: strict),
-    // Measures layers that are not public, and so lives in this package.
+    // In this package, because it measures layers that are not public.
     .executableTarget(
       name: "StorageBenchmark", dependencies: ["Coffer", "CofferStorage", "CofferCrypto"],
       path: "Benchmarks/StorageBenchmark", swiftSettings: strict),
@@ -238,7 +238,7 @@ if !isFetched {
   ]
 }
 
-// The same readers, replayed by a test or driven by libFuzzer.
+// The same readers, either replayed by a test or driven by libFuzzer.
 if let fuzzer {
   package.targets += [
     .systemLibrary(name: "CFuzzer", path: "Tests/Fuzzing/CFuzzer"),

@@ -68,7 +68,7 @@ struct Benchmark: ParsableCommand {
     defer { folder.remove() }
     var results = Results()
     for (name, make) in Self.rows where chosenNames.contains(name) {
-      Self.tell("\(name): setting up")
+      Self.log("\(name): setting up")
       let row = try make(self, folder)
       results.add(row)
       try measure(row, named: name, into: &results)
@@ -86,7 +86,7 @@ struct Benchmark: ParsableCommand {
 
   private func measure(_ row: Row, named name: String, into results: inout Results) throws {
     for round in 0...rounds {
-      Self.tell("\(name): round \(round) of \(rounds)")
+      Self.log("\(name): round \(round) of \(rounds)")
       for (_, contenders) in row.works {
         let measurements = contenders.filter { measurement in
           (only == nil || only == measurement.series.contender) && round <= measurement.lastRound
@@ -104,7 +104,7 @@ struct Benchmark: ParsableCommand {
   private static let start = ContinuousClock.now
 
   /// Progress, after how many seconds.
-  private static func tell(_ progress: String) {
+  private static func log(_ progress: String) {
     let seconds = (ContinuousClock.now - start).components.seconds
     FileHandle.standardError.write(Data("\(seconds) s  \(progress)\n".utf8))
   }

@@ -31,7 +31,7 @@ enum Jobs {
     "isPausedOnError", in: "jobs", default: false, summary: "Whether a queue stops when a job fails")
   static let memoryLimit = Key(
     "memoryLimit", in: "jobs", default: 536_870_912, limits: .range(16_777_216...68_719_476_736),
-    summary: "Bytes after which a worker begins anew")
+    summary: "Bytes after which a worker restarts")
   static let jobLimit = Key(
     "jobLimit", in: "jobs", default: 1000, limits: .range(1...1_000_000), summary: "Jobs after which it does")
   static let priority = Key(

@@ -3,7 +3,7 @@ import Coffer
 import CofferFleet
 import PrefsCommands
 
-/// The options of every command about fleets, and how they lead to the fleet.
+/// The options of every command about fleets, and the store and fleet that they name.
 struct FleetOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
@@ -47,8 +47,8 @@ struct FleetOptions: ParsableArguments {
 
   /// Opens or creates the store, and closes it after `body`.
   ///
-  /// If `body` throws and leaves a new store empty, the store is removed again. Its key file stays: another store may have been made
-  /// with it meanwhile.
+  /// If `body` throws and leaves a new store empty, the store is removed again. Its key file stays: another store may have been
+  /// created with it meanwhile.
   func withStore<R>(_ body: (Database) async throws -> R) async throws -> R {
     let session = try CommandSession(ofCommandWith: common)
     let isNew = try !session.exists()

@@ -16,8 +16,8 @@ package enum FleetTool {
   /// Runs the program with the arguments of this process, and ends the process with its exit code.
   package static func main() async -> Never {
     PrefsTool.prepare()
-    // With the first, libcurl would write the keys of its connections, and so the password of an etcd, to a file; with the
-    // others, OpenSSL would load other code. TLS goes by the system's configuration.
+    // With the first, libcurl would write the keys of its connections to a file, and with them the password of an etcd could be
+    // read; with the others, OpenSSL would load other code. TLS uses the system's configuration.
     for name in ["SSLKEYLOGFILE", "OPENSSL_CONF", "OPENSSL_MODULES", "OPENSSL_ENGINES"] { unsetenv(name) }
     exit(await run())
   }
@@ -52,7 +52,7 @@ package enum FleetTool {
 }
 
 extension FleetError {
-  /// The command that goes on from this error.
+  /// The command that resolves this error.
   fileprivate var command: String? {
     switch self {
     case .rolledBack, .forked: "fleet accept-rollback"
@@ -65,7 +65,7 @@ extension FleetError {
     }
   }
 
-  /// The exit code that stands for this error.
+  /// The exit code for this error.
   fileprivate var exitStatus: ExitStatus {
     switch self {
     case .fleetNotFound, .notJoined, .memberNotFound, .conflictNotFound, .collectionNotWaiting: .notFound
@@ -83,7 +83,7 @@ extension FleetError {
 }
 
 extension CarrierError {
-  /// The exit code that stands for this error.
+  /// The exit code for this error.
   fileprivate var exitStatus: ExitStatus {
     switch self {
     case .unreachable: .unreachable

@@ -8,7 +8,7 @@ import PrefsCommands
   import Glibc
 #endif
 
-/// The supervisor that wants to know a service's state: systemd, at the socket named by `NOTIFY_SOCKET`; see sd_notify(3).
+/// The supervisor to which a service reports its state: systemd, at the socket named by `NOTIFY_SOCKET`; see sd_notify(3).
 final class ServiceSupervisor: Sendable {
   private let descriptor: Int32
   private let path: [UInt8]
@@ -37,7 +37,7 @@ final class ServiceSupervisor: Sendable {
   deinit { if descriptor >= 0 { close(descriptor) } }
 
   /// Sends a message such as `READY=1`; does nothing without a socket.
-  func tell(_ text: String) {
+  func notify(_ text: String) {
     guard descriptor >= 0 else { return }
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)

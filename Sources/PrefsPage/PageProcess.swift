@@ -13,7 +13,7 @@ import Synchronization
 
 /// The page from its start to its end.
 final class PageProcess: Sendable {
-  /// Why it ends, as the pages get it.
+  /// Why it ends, in the words of the page's protocol.
   private enum End: String {
     case idle, lastTab, ended
   }
@@ -33,7 +33,7 @@ final class PageProcess: Sendable {
   private let warnings = Atomic(false)
   private let queue = DispatchQueue(label: "prefs-ui.process")
 
-  /// - Throws: ``Failure`` where it cannot listen.
+  /// - Throws: ``Failure`` if it cannot listen.
   init(
     store: PageStore, place: PageServer.Place, lifetime: PageLifetime, events: EventStream, opensBrowser: Bool,
     talking options: SessionOptions
@@ -51,7 +51,7 @@ final class PageProcess: Sendable {
 
   /// Serves until the end.
   func run() throws {
-    // A browser that goes away in the middle of an answer is no reason to end.
+    // A browser that disconnects in the middle of an answer must not end the program.
     signal(SIGPIPE, SIG_IGN)
     // Before the address is printed.
     let signals = try EndingSignals([SIGINT, SIGTERM, SIGHUP]) { self.end(.ended) }
@@ -77,7 +77,7 @@ final class PageProcess: Sendable {
   private func end(_ reason: End) {
     self.reason.withLock { $0 = $0 ?? reason }
     end.signal()
-    // What is still at work, such as a check of a large store, is not waited for.
+    // Unfinished work, such as the check of a large store, must not delay the end.
     DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(Self.patience)) { [browser] in
       browser.clean()
       _exit(ExitStatus.success.rawValue)
@@ -87,7 +87,7 @@ final class PageProcess: Sendable {
   /// How long the end may take, in seconds.
   private static let patience = 5
 
-  // MARK: - The way in
+  // MARK: - Addresses
 
   /// Makes a token, prints the address, and opens it.
   private func invite(_ port: UInt16) throws {
@@ -115,7 +115,7 @@ final class PageProcess: Sendable {
   /// How to get another address.
   private var another: String { isatty(0) == 0 ? "" : " Press Enter for another one." }
 
-  /// Says how the page is opened by hand.
+  /// Prints how to open the page by hand.
   private func explain(_ port: UInt16) {
     options.note(
       isSocket
@@ -124,7 +124,7 @@ final class PageProcess: Sendable {
           + "ssh -L \(port):127.0.0.1:\(port) HOST")
   }
 
-  /// Says once that the page was asked for at another port than its own, which is not answered.
+  /// Warns once that a request came for another port, and was refused.
   private func warn(ofPort asked: String, _ port: UInt16) {
     guard warnings.exchange(true, ordering: .relaxed) == false else { return }
     options.note(
@@ -135,7 +135,7 @@ final class PageProcess: Sendable {
   /// Enter asks for another page.
   private func watchTerminal(_ port: UInt16) -> [any DispatchSourceProtocol] {
     guard isatty(0) != 0 else { return [] }
-    // A job in the background gets an error then, and is not stopped.
+    // A background job gets an error then, instead of being stopped.
     signal(SIGTTIN, SIG_IGN)
     let source = DispatchSource.makeReadSource(fileDescriptor: 0, queue: queue)
     source.setEventHandler {
@@ -153,7 +153,7 @@ final class PageProcess: Sendable {
 
   // MARK: - The end
 
-  /// Looks every moment whether the time of the page, or of the vault, is over.
+  /// Called every moment: checks whether the time of the page, or of the vault, is over.
   private func watchLifetime() -> [any DispatchSourceProtocol] {
     let timer = DispatchSource.makeTimerSource(queue: queue)
     timer.schedule(deadline: .now() + .milliseconds(500), repeating: .milliseconds(500))

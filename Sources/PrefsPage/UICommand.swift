@@ -2,7 +2,7 @@ import ArgumentParser
 import Coffer
 import PrefsCommands
 
-/// The command `prefs ui`, a program of its own.
+/// The command `prefs ui`, a separate program.
 struct UICommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "prefs ui",
@@ -94,7 +94,7 @@ struct UICommand: ParsableCommand {
 }
 
 extension UICommand {
-  /// The collections of the page: those that are named, or all; with `--env` the environments of that name of these.
+  /// The collections of the page: the named ones, or all; with `--env` their environments of that name.
   private func scope(_ database: Database) throws -> CollectionScope {
     let collections = common.namedCollections
     guard let name = common.env else { return CollectionScope(named: collections) }
@@ -108,13 +108,13 @@ extension UICommand {
     return CollectionScope(named: environments.map(\.collection))
   }
 
-  /// Unlocks the vault with the key that is named.
+  /// Unlocks the vault with the named key.
   private func unlock(_ database: Database, _ key: KeySource, _ session: CommandSession) throws {
     guard try database.vault.exists() else { return }
     do {
       try database.vault.unlock(key)
     } catch CofferError.wrongKey {
-      // What the variable names may be for the vault of another store.
+      // The variable may name the key of another store's vault.
       guard common.vaultKeyFile == nil, common.vaultKeyFd == nil else {
         throw Failure(.wrongKey, "the given key does not open the vault of \(session.path).")
       }

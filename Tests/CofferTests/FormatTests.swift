@@ -94,7 +94,7 @@ import Testing
   func writes(_ kind: GoldenStore) throws {
     let copy = try Copy(kind)
     let backup = copy.store.folder + "/backup.coffer"
-    // A store that is to be restored is not to be open, nor kept by anybody.
+    // A store to be restored must not be open in any program.
     try change(copy, backup)
     try Database.restore(at: copy.store.path, from: backup, key: copy.key, options: .quiet)
     let restored = try copy.open()

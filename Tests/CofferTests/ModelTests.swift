@@ -167,7 +167,7 @@ private struct ModelRun {
           }
           next = transaction.result(model)
           guard mirror.endCount == endCount + 1 else {
-            throw Mismatch(what: "step \(index): the end was told \(mirror.endCount - endCount) times")
+            throw Mismatch(what: "step \(index): the end was reported \(mirror.endCount - endCount) times")
           }
         case .otherProcess(let transaction):
           try otherProcess?(transaction)
@@ -189,7 +189,7 @@ private struct ModelRun {
         }
         for connection in connections { try check(connection, next, "step \(index)") }
         try check(pinning, pinned?.model ?? next, "step \(index), pinned")
-        try expect(mirror.model, next, "step \(index), what the observer was told")
+        try expect(mirror.model, next, "step \(index), what was reported to the observer")
         let steps = try connections[1].read { try $0.commitNumber() } - number
         guard next == model ? steps <= 1 : steps == 1 else { throw Mismatch(what: "step \(index): \(steps) commits") }
         model = next

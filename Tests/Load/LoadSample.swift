@@ -8,6 +8,6 @@ struct LoadSample: Codable {
   let logByteCount: Int
   /// Operations since the last sample, by kind.
   let latencies: [String: Latencies.Summary]
-  /// Keys that the watcher was told to have changed.
+  /// Changed keys of which the watcher was notified.
   let noticeCount: Int
 }

@@ -109,7 +109,7 @@ import Testing
     try tool.succeed("set", "web/port", "8080", "--int")
     try tool.succeed("export", "-o", all, "-q", "--reveal")
     try tool.succeed("set", "web/port", "1", "--int")
-    // In clear, a secret comes back as the one it is.
+    // In plaintext, a secret is read back as the same one.
     #expect(try differing("--with", all) == "~ web/port: 1 -> 8080\n")
   }
 

@@ -22,8 +22,8 @@ import Testing
   }
 
   enum Replacement: String, CaseIterable, CustomTestStringConvertible {
-    case restored, madeAnew, linkedElsewhere, linkOfLinkElsewhere, linkOnRelativePathElsewhere
-    case folderExchanged, folderOfLinkExchanged, folderMadeAnew
+    case restored, recreated, linkedElsewhere, linkOfLinkElsewhere, linkOnRelativePathElsewhere
+    case folderExchanged, folderOfLinkExchanged, folderRecreated
 
     var testDescription: String { rawValue }
   }
@@ -33,7 +33,7 @@ import Testing
 
   /// The path to watch, which goes through the link `current`, if the replacement is to be noticed there or behind it.
   private func path(for replacement: Replacement) throws -> String {
-    if [.folderExchanged, .folderMadeAnew].contains(replacement) { return tool.store }
+    if [.folderExchanged, .folderRecreated].contains(replacement) { return tool.store }
     let link = tool.path("current")
     try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: folder)
     switch replacement {
@@ -59,7 +59,7 @@ import Testing
   private func replace(_ replacement: Replacement) throws {
     switch replacement {
     case .restored: try tool.succeed("restore-store", "--force", backup)
-    case .madeAnew:
+    case .recreated:
       for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: tool.store + suffix) }
       try tool.succeed("set", "web/port", "backup")
     case .linkedElsewhere, .linkOfLinkElsewhere, .linkOnRelativePathElsewhere:
@@ -71,7 +71,7 @@ import Testing
       try #require(rename(folder, tool.path("former")) == 0 && rename(other, folder) == 0)
       // Another store in the place of the one that is remembered needs consent.
       try tool.succeed("doctor", "--accept-older")
-    case .folderMadeAnew:
+    case .folderRecreated:
       try FileManager.default.removeItem(atPath: folder)
       try tool.succeed("set", "web/port", "backup")
     }

@@ -31,7 +31,7 @@
       #expect(try tool.succeed("get", "tokens/key") == "value\n")
       try tool.succeed("set", "tokens/key", "--secret", "-", input: "secret")
       #expect(try tool.succeed("get", "tokens/key") == "secret\n")
-      // Anew, while it is unlocked.
+      // Again, while it is unlocked.
       #expect(try tool.unlock("vault", "--ttl", "1d").code == 0)
       #expect(try tool.succeed("get", "tokens/key") == "secret\n")
       rename(tool.keyFile, tool.path("away"))

@@ -15,7 +15,7 @@ import Testing
   private let session: CommandSession
   private let told = Told()
 
-  /// What the pages were told.
+  /// The events sent to the pages.
   private final class Told: Sendable {
     private let states = Mutex<[Bool]>([])
 

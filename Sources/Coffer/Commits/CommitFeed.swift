@@ -238,7 +238,7 @@ final class CommitFeed: Sendable {
     } catch {
       // The next commit tries again, or the next attempt; nothing is skipped.
       retryLater(isDue: isDue)
-      if let error = CofferError.translated(error) as? CofferError { tell(error, isDue: isDue) }
+      if let error = CofferError.translated(error) as? CofferError { reportTrouble(error, isDue: isDue) }
     }
   }
 
@@ -289,7 +289,7 @@ extension CommitFeed {
     queue.asyncAfter(deadline: .now() + reader.pause, execute: retry)
   }
 
-  private func tell(_ error: CofferError, isDue: Bool) {
+  private func reportTrouble(_ error: CofferError, isDue: Bool) {
     guard error != reader.trouble else { return }
     switch error {
     case .busy: return

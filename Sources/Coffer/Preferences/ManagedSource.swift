@@ -63,7 +63,7 @@ package final class ManagedSource: Sendable {
   func start(for preferences: Preferences) {
     let collection = preferences.parent
     start(
-      didChange: { [weak proxy = preferences.proxy] in proxy?.state.checkKeysAnew() },
+      didChange: { [weak proxy = preferences.proxy] in proxy?.state.recheckKeys() },
       report: { [weak proxy = preferences.proxy] error in
         proxy?.database.report(
           error, forKey: nil, inCollection: collection, instead: "the last good managed settings")
@@ -106,7 +106,7 @@ package final class ManagedSource: Sendable {
 
   // MARK: Following
 
-  private func readAnew() {
+  private func readAgain() {
     watch()
     do {
       accept(try ManagedSettings(in: folders))
@@ -117,7 +117,7 @@ package final class ManagedSource: Sendable {
 
   private func watch() {
     do {
-      let watcher = try FileWatcher(paths: folders.watchedPaths, queue: queue) { [weak self] in self?.readAnew() }
+      let watcher = try FileWatcher(paths: folders.watchedPaths, queue: queue) { [weak self] in self?.readAgain() }
       state.withLock { $0.watcher = watcher }
     } catch {
       // Paths already watched stay watched.

@@ -100,7 +100,7 @@ final class ChangeListeners: Sendable {
   }
 
   /// Notifies all listeners of a batch; on the queue.
-  func tell(_ batch: Batch, _ core: DatabaseCore) {
+  func notify(_ batch: Batch, _ core: DatabaseCore) {
     let event = ConnectionProxy.ChangeEvent(batch, core)
     for listener in state.withLock({ $0.listeners }) {
       if let event = event.concerning(listener.interest) { listener.receive(event) }

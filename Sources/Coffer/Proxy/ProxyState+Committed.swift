@@ -79,7 +79,7 @@ extension ProxyState {
   func readCommitted<Result>(_ body: (Session, _ last: CommitNumber) throws -> Result?) throws -> Result {
     while true {
       let result = try reader.perform { session -> Result? in
-        if session.generation != lock.withShared({ known.generation }) { startAnew(session.generation) }
+        if session.generation != lock.withShared({ known.generation }) { startOver(session.generation) }
         // Loaded before the snapshot is taken: the snapshot includes everything until here.
         let earlier = lock.withExclusive {
           known.unlockCount = core.vault.unlockCount.load(ordering: .acquiring)
@@ -211,7 +211,7 @@ extension ProxyState {
   }
 
   /// Begins again with another store, on the reader's queue.
-  private func startAnew(_ generation: Int) {
+  private func startOver(_ generation: Int) {
     storeWasReplaced()
     lock.withExclusive {
       known.generation = generation

@@ -179,12 +179,12 @@ extension Session {
   /// Passes what was stored to the post-sanitizers.
   private func didSet(_ object: StoredValue?, _ metadata: StoredValue?, _ key: String, in collection: String) throws {
     guard let rules = core.rules(of: collection) else { return }
-    func tell(_ sanitizer: CollectionRules.PostSanitizer?, _ part: ItemPart, _ stored: StoredValue?) throws {
+    func report(_ sanitizer: CollectionRules.PostSanitizer?, _ part: ItemPart, _ stored: StoredValue?) throws {
       guard let sanitizer, let stored else { return }
       let value = try core.value(part, stored, key, in: collection)
       callingOut { sanitizer(collection, key, value) }
     }
-    try tell(rules.objectPostSanitizer, .object, object)
-    try tell(rules.metadataPostSanitizer, .metadata, metadata)
+    try report(rules.objectPostSanitizer, .object, object)
+    try report(rules.metadataPostSanitizer, .metadata, metadata)
   }
 }

@@ -45,7 +45,7 @@ package final class SQLiteConnection {
   }
 
   /// The log's number of frames at the last attempt to checkpoint it, and when the room on the disk was last looked at; see
-  /// `foldLogInSteps`.
+  /// `checkpointInSteps`.
   private let triedFrameCount = UnsafeMutablePointer<(tried: Int32, looked: Int32)>.allocate(capacity: 1)
 
   /// How often the SQL function `updated` ran; see `runUpsert`.
@@ -204,7 +204,7 @@ package final class SQLiteConnection {
     try execute("PRAGMA temp_store=MEMORY; PRAGMA secure_delete=ON; PRAGMA cell_size_check=ON")
     // A log that grew because a reader held an old snapshot is truncated when it restarts.
     try execute("PRAGMA journal_size_limit=16777216")
-    foldLogInSteps()
+    checkpointInSteps()
   }
 
   /// Sets how long to wait for locks.
@@ -248,7 +248,7 @@ package final class SQLiteConnection {
   ///
   /// While a reader holds an old snapshot, SQLite's own automatic checkpoint would retry after every commit beyond
   /// that number, at a cost that grows with the log (https://www.sqlite.org/c3ref/wal_autocheckpoint.html).
-  private func foldLogInSteps() {
+  private func checkpointInSteps() {
     sqlite3_wal_hook(
       handle,
       { tried, handle, name, frameCount in

@@ -23,9 +23,9 @@ final class DatabaseFile {
   ///
   /// It cannot change before this connection releases its lock on the file, because it is cleared under an exclusive one.
   var hasLogNotice = false
-  /// Whether SQLite was told to keep the wal-index on the heap because there is no shared memory.
+  /// Whether SQLite keeps the wal-index on the heap, because there is no shared memory.
   private var lacksSharedMemory = false
-  /// Whether SQLite was ever told so; it then treats shared memory as read-only until it has unmapped it.
+  /// Whether it ever did; SQLite then treats shared memory as read-only until it has unmapped it.
   private var hasLackedSharedMemory = false
   /// Whether the open shared memory was verified to belong to the owner.
   private var hasCheckedSharedMemory = false

@@ -28,7 +28,7 @@ struct UnlockCommand: ParsableCommand {
     let session = try CommandSession(common)
     try session.using(try session.openForReading()) { database in
       let access = VaultAccess(vault: database.vault, session: session)
-      _ = try access.unlockAnew(with: vaultKey.source(session.options))
+      _ = try access.unlockAgain(with: vaultKey.source(session.options))
       try access.state().keep(try database.vault.vaultKey(), for: ttl)
       common.note("unlocked the vault for \(ttl.defaultValueDescription).")
     }

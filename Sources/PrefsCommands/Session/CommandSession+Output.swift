@@ -1,10 +1,10 @@
 import Coffer
 
 extension CommandSession {
-  /// Checks that a file may be replaced by what a command writes.
+  /// Checks that a command may overwrite a file with its output.
   ///
-  /// - Throws: ``Failure`` with the status `usage` for a store, whole or a part of it, and for a key file: replaced, it would take
-  ///   everything with it that it opens.
+  /// - Throws: ``Failure`` with the status `usage` for a store or a part of it, and for a key file, without which the stores that
+  ///   it opens would be lost.
   func requireReplaceable(_ output: String) throws {
     guard output != "-" else { return }
     if OutputFile.isPart(output, ofStore: path) {
@@ -18,7 +18,7 @@ extension CommandSession {
     }
   }
 
-  /// The key files that the command may use: a passphrase or raw bytes are not known by their contents.
+  /// The key files that the command may use: files of a passphrase or raw bytes are not recognizable by their contents.
   private var keyFiles: [String] {
     get throws {
       let ofDefault = options.app == nil ? Environment.variable("PREFS_KEY_FILE") : nil
@@ -32,7 +32,7 @@ extension CommandSession {
     return ([path] + (companion.map { [String(path.dropLast($0.count))] } ?? [])).contains { kind(of: $0) == .store }
   }
 
-  /// By the hand of the user who has given the path, and behind its links.
+  /// The file at the path that the user has given, following links.
   private static func kind(of path: String) -> FileKind? {
     try? FileHand(path).acting { KeyFile.regularFile(at: path).flatMap { FileKind(ofFileAt: $0) } }
   }

@@ -5,18 +5,18 @@ import CofferMaintenance
 package struct CommandSession {
   package let options: SessionOptions
   package let path: String
-  /// The administrators' files that count for it.
+  /// The administrators' files that apply to it.
   package let files: AdministratorFiles
-  /// The store that the command is about, for what is said of its failure.
+  /// The store of the command, for the message of a failure.
   ///
-  /// Unsafe: sessions are made by the one thread that runs the command.
+  /// Unsafe: only the thread that runs the command creates sessions.
   nonisolated(unsafe) private(set) static var firstPath: String?
 
-  /// - Parameter takesCollections: Whether the command uses each collection that is named, and not one.
-  /// - Parameter force: Whether values are set, too, that are not as their settings are declared.
-  /// - Parameter undeclared: Whether keys are set, too, that are not declared.
-  /// - Parameter collections: Those that are used, where they may be environments.
-  /// - Parameter isWriting: Whether values are set in them: then those that are environments by their names must exist.
+  /// - Parameter takesCollections: Whether the command uses every named collection, not only one.
+  /// - Parameter force: Whether to set values that violate their declarations.
+  /// - Parameter undeclared: Whether to set keys that are not declared.
+  /// - Parameter collections: The collections in use, if they may be environments.
+  /// - Parameter isWriting: Whether values are set in them: those with an environment's name must then exist.
   init(
     _ options: CommonOptions, in collections: [NamedCollection] = [], takesCollections: Bool = false,
     isWriting: Bool = false, force: Bool = false, undeclared: Bool = false
@@ -25,7 +25,7 @@ package struct CommandSession {
     try self.init(options.ofSession(in: collections, isWriting: isWriting, force: force, undeclared: undeclared))
   }
 
-  /// The session of a command for which collections are no more than names.
+  /// The session of a command for which collections are only names.
   package init(ofCommandWith options: CommonOptions) throws {
     try self.init(options, takesCollections: true)
   }
@@ -60,7 +60,7 @@ package struct CommandSession {
   /// Opens the store for a command that only reads; the store may be on a read-only medium or a full disk.
   ///
   /// - Parameters:
-  ///   - isReadOnly: Whether nothing is to be written, whatever the medium.
+  ///   - isReadOnly: Whether to write nothing even if the medium permits it.
   ///   - willOpen: Called with each source before it is tried.
   package func openForReading(
     isReadOnly: Bool = false, willOpen: (KeySource) -> Void = { _ in }
@@ -95,10 +95,10 @@ package struct CommandSession {
     }
   }
 
-  /// How often something is read again that another program was writing.
+  /// How often to read again what another program was writing.
   private static let attemptCount = 5
 
-  /// Runs `body`, and again if a store that can only be read as an image was changed meanwhile.
+  /// Runs `body`, and again if a store that can only be read as an image has changed meanwhile.
   static func whileImageChanges<R>(_ body: () throws -> R) throws -> R {
     for _ in 1..<attemptCount {
       do { return try body() } catch CofferError.imageChanged {}
@@ -123,7 +123,7 @@ package struct CommandSession {
 
   /// Salvages a damaged store.
   func salvage(to output: String, newKeyFile: String?, progress: (Double) -> Void) throws -> SalvageReport {
-    // Before anything is asked for or made.
+    // Before prompting or creating anything.
     if FilePlace.isTaken(output) { throw CofferError.storeExists(path: output) }
     for path in [output, newKeyFile].compactMap(\.self) { try StoreLocation.requireFolder(of: path) }
     return try lookup.open(try Database.slots(at: path)) { key in
@@ -132,13 +132,13 @@ package struct CommandSession {
     }
   }
 
-  /// Makes a new store.
+  /// Creates a new store.
   ///
   /// - Parameters:
-  ///   - stretching: How a passphrase is to be stretched.
-  ///   - group: Whose members share it.
+  ///   - stretching: How to stretch a passphrase.
+  ///   - group: The group whose members share it.
   func create(withPassphrase: Bool, stretching: StretchingOptions, group: String?) throws -> Database {
-    // Before anything is asked for or made.
+    // Before prompting or creating anything.
     if try exists() { throw CofferError.storeExists(path: path) }
     let hash = try stretching.hash()
     let source = try lookup.sourceForNewStore(withPassphrase: withPassphrase, group: group)
@@ -164,8 +164,8 @@ package struct CommandSession {
     }
   }
 
-  /// Names the copies beside the store that no command changes: what opened the store when they were made opens them, and
-  /// what was removed or sealed since is in them.
+  /// Warns of copies beside the store, which no command changes: the keys of that time open them, and they contain what was removed
+  /// or sealed since.
   func noteCopies() {
     let copies = Database.copies(besides: path)
     guard !copies.isEmpty else { return }
@@ -202,7 +202,7 @@ package struct CommandSession {
     }
   }
 
-  /// The same, for what is in force: before the first `set` there is no store, and what administrators' files have is.
+  /// The same, for values in force: those of administrators' files exist before the first `set` creates the store.
   func readInForce<R>(
     in collections: [NamedCollection], _ body: (borrowing ReadTransaction) throws -> R
   ) throws -> R {
@@ -222,13 +222,13 @@ package struct CommandSession {
     }
   }
 
-  /// The same, creating the store first if there is none, and if the setting that is to be set is not locked.
+  /// The same, creating the store first if there is none, unless the setting is locked.
   func writeCreating<R>(
     _ reference: KeyReference, _ body: (borrowing ReadWriteTransaction) throws -> R
   ) throws -> R {
     try requireUnlocked(reference)
     return try writeCreating { transaction in
-      // By the files of the applications that only the store knows, too, and also where nothing would be set.
+      // Applications that only the store knows have files, too; checked even if nothing would be set.
       try transaction.requireUnlocked(forKey: reference.key, inCollection: reference.collection)
       return try body(transaction)
     }
@@ -252,7 +252,7 @@ package struct CommandSession {
 extension CofferError {
   /// Whether a store that cannot be opened for writing might be opened for reading.
   ///
-  /// Root, whom no mode keeps from writing, opens another user's store with that user's rights.
+  /// Root, who can write whatever the mode, opens another user's store with that user's rights.
   fileprivate var leavesReading: Bool {
     switch self {
     case .diskFull, .permissionDenied: true

@@ -129,7 +129,7 @@ package enum Completions {
     return names ?? []
   }
 
-  /// The names that begin with what was typed, as the shell's script takes them, without those that contain control characters
+  /// The names that begin with the typed text, as the shell's script expects them, without those that contain control characters
   /// or look like options.
   private static func candidates(_ names: [String], for typed: TypedLine) -> [String] {
     names.filter { name in
@@ -146,7 +146,7 @@ package enum Completions {
     private var namesSecret = false
     /// The words that are neither options nor their values.
     private(set) var words: [String] = []
-    /// What was typed of the word that is completed.
+    /// The typed part of the word to complete.
     let prefix: String
 
     init(_ line: TypedLine) {

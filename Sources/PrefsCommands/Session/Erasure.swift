@@ -4,7 +4,7 @@ import Coffer
 enum Erasure {
   /// Asks whether to erase `what`.
   ///
-  /// - Throws: When the answer is no, or there is no terminal.
+  /// - Throws: If the answer is no, or there is no terminal.
   static func confirm(_ what: String, _ common: CommonOptions) throws {
     let answer = common.noInput ? nil : try Terminal.confirm("Erase \(what) for good?")
     guard let answer else {
@@ -13,7 +13,7 @@ enum Erasure {
     guard answer else { throw Failure(.other, "nothing was erased.") }
   }
 
-  /// Removes what was erased from the store's files, too, which have it until then if other programs have them open.
+  /// Removes erased data from the store's files as well, which may keep it while other programs have them open.
   static func clearTraces(_ database: Database, _ common: CommonOptions) throws {
     do {
       try database.clearTraces(after: "It was erased", next: "Compact the store to clear them.")

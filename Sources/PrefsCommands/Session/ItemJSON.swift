@@ -10,7 +10,7 @@ import Coffer
 package enum ItemJSON {
   /// A stored entry, as printed by `get --json`: secrets are plaintext.
   ///
-  /// - Parameter problem: What is wrong with bad values that stand before this one.
+  /// - Parameter problem: What is wrong with bad values that take precedence over this one.
   static func text(_ item: Item, origin: String, problem: String?) -> String {
     JSONText.object(
       [
@@ -58,7 +58,7 @@ package enum ItemJSON {
     return JSONText.object(members + ending(nil, problem))
   }
 
-  /// The members of an entry of a list, for those who add some of their own.
+  /// The members of an entry of a list, to which callers add.
   package static func members(
     _ key: String, _ collection: String, _ info: ItemInfo?, kind: String, value: Value?, origin: String?
   ) -> [(name: String, json: String)] {

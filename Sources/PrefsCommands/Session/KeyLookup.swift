@@ -102,7 +102,7 @@ struct KeyLookup {
 
   /// The key file at `path`, created if it is missing.
   ///
-  /// - Throws: ``Failure`` for a named pipe: it would be read as soon as something is written there, and never again.
+  /// - Throws: ``Failure`` for a named pipe, whose contents could be read only once.
   func newKeyFile(_ path: String, group: String? = nil) throws -> KeySource {
     var status = stat()
     if lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFIFO {

@@ -50,7 +50,7 @@ package struct KeyReference {
 
   /// The failure for a missing key, with the nearest existing name.
   ///
-  /// - Parameter command: What shows a whole collection, if `key` names one.
+  /// - Parameter command: The command that shows a whole collection, if `key` names one.
   func notFound(in transaction: borrowing some Reading & ~Copyable, listing command: String = "list") -> Failure {
     if collection.isEmpty, let count = try? transaction.numberOfKeys(inCollection: key), count > 0 {
       let keys = DisplayText.count(count, "key", "keys")
@@ -83,7 +83,7 @@ package struct KeyReference {
       "there is no \(DisplayText.collection(collection))" + (try nearCollection(collection, transaction) ?? "."))
   }
 
-  /// Whether the last change of a collection was that keys expired.
+  /// Whether the last change of a collection was an expiry of keys.
   private static func hasExpired(
     _ collection: String, _ transaction: borrowing some Reading & ~Copyable
   ) throws -> Bool {
@@ -99,7 +99,7 @@ package struct KeyReference {
     NearName.best(for: collection, among: try transaction.allCollections()).map { "; did you mean \"\($0)\"?" }
   }
 
-  /// The sentence for a command that prepares a collection without keys, which may be mistyped; nil if it has some.
+  /// The warning for a collection without keys, whose name may be mistyped; nil if it has some.
   static func emptyNote(_ collection: String, _ transaction: borrowing some Reading & ~Copyable) throws -> String? {
     guard try transaction.numberOfKeys(inCollection: collection) == 0 else { return nil }
     return "\(DisplayText.collection(collection)) holds nothing yet"
@@ -126,7 +126,7 @@ package struct KeyReference {
     return nil
   }
 
-  /// What else the argument may have meant: a key with its collection beside `-c`, or the collection of an environment, whose
+  /// Another possible meaning of the argument: a key with its collection beside `-c`, or the collection of an environment, whose
   /// parent would show more.
   private func hint(_ transaction: borrowing some Reading & ~Copyable) throws -> String? {
     if !collection.isEmpty, key.utf8.starts(with: (collection + "/").utf8) {
@@ -153,7 +153,7 @@ package struct KeyReference {
   /// The sentence that says there is no such key.
   var notFoundMessage: String { "there is no key \"\(key)\" in \(DisplayText.collection(collection))." }
 
-  /// When the key has expired, if that was its last change: the time of the expiry, or of the commit that removed it.
+  /// When the key expired, if that was its last change: the time of the expiry, or of the commit that removed it.
   private func expiry(_ transaction: borrowing some Reading & ~Copyable) throws -> Date?? {
     for name in place.shown {
       if let expired = try transaction.expiry(forKey: key, inCollection: name) { return .some(expired) }

@@ -73,7 +73,7 @@ extension CommonOptions {
     throw Failure(.usage, "the key is empty; nothing was changed. Name one, as COLLECTION/KEY.")
   }
 
-  /// What a session needs of them, for use of these collections.
+  /// The session's options for these collections.
   func ofSession(
     in collections: [NamedCollection], isWriting: Bool = false, force: Bool = false, undeclared: Bool = false
   ) -> SessionOptions {
@@ -90,7 +90,7 @@ extension CommonOptions {
     try NamedCollection(collection, environment: environment?.name, isVariable: true)
   }
 
-  /// Refuses `--env` for all collections, and for those that are environments by their names.
+  /// Refuses `--env` for all collections, and for names with an environment.
   func checkEnvironment(of collections: [String?]) throws {
     guard let env else { return }
     for collection in collections {
@@ -130,7 +130,7 @@ extension CollectionEnvironment {
   }
 }
 
-/// What is known of the items of a collection and of its parent.
+/// The details of the items of a collection and of its parent.
 struct ShownInfos {
   /// Each key once: those of the collection, then those that only its parent has.
   private(set) var keys: [String] = []

@@ -2,7 +2,7 @@ import Coffer
 
 /// The options to find and open the store, from ``CommonOptions``.
 ///
-/// Plain values: making those that the argument parser fills is work that a bare `get` can do without.
+/// Plain values: a bare `get` would not need the work of creating those that the argument parser fills.
 package struct SessionOptions: Talking {
   var store: String?
   var app: String?
@@ -24,7 +24,7 @@ package struct SessionOptions: Talking {
   package var allowsUndeclared = false
   /// Whether a missing store is an error instead of being created.
   var mustExist = false
-  /// Whether a store is opened that is older than the one that was used here last.
+  /// Whether to open a store that is older than the one last used here.
   var acceptsOlderStore = false
   /// Whether the store is the second one of a command.
   var isOfOtherStore = false
@@ -35,7 +35,7 @@ package struct SessionOptions: Talking {
 extension SessionOptions {
   /// The key file at `path`; warns if others can read it.
   ///
-  /// - Parameter isOfGroup: Whether the members of a group are to read it.
+  /// - Parameter isOfGroup: Whether the members of a group may read it.
   func keyFile(at path: String, isOfGroup: Bool = false) -> KeySource {
     let problem = KeyFile.accessProblem(at: path, ofStoreAt: try? StoreLocation.store(self), isOfGroup: isOfGroup)
     if let problem { note(problem) }
@@ -58,8 +58,7 @@ extension SessionOptions {
     return vaultKeyFileNamed.map { keyFile(at: $0) }
   }
 
-  /// Whether the key that is named for the vault may be that of another store's: an option for the first of two stores, or the
-  /// variable.
+  /// Whether the named key may be for the vault of another store: an option for the first of two stores, or the variable.
   var mayNameVaultKeyOfOthers: Bool { isOfOtherStore || vaultKeyFd == nil && vaultKeyFile == nil }
 
   /// The named key file of the vault.

@@ -23,7 +23,7 @@ enum StoreLocation {
     access(store, W_OK) == 0 && access(FilePlace.folder(of: store), W_OK) == 0
   }
 
-  /// Refuses a path whose folder is not there: it may be on a medium that is not mounted, and the file would end up on this disk.
+  /// Refuses a path whose folder does not exist: its medium may not be mounted, and the file would end up on this disk.
   ///
   /// - Throws: ``Failure`` with the status `inputOutput`.
   static func requireFolder(of path: String) throws {

@@ -2,19 +2,19 @@ import ArgumentParser
 
 /// The command line up to the cursor, as a completion script passes it on.
 struct TypedLine {
-  /// The words before the one that is completed, without quotes.
+  /// The words before the one to complete, without quotes.
   let words: [String]
-  /// What was typed of the word, without quotes.
+  /// The typed part of the word, without quotes.
   let prefix: String
-  /// What was typed of it before the part that bash replaces.
+  /// The typed part before the part that bash replaces.
   private let kept: TypedWord?
 
-  /// The variable in which bash's script says which part of the word it replaces, after an underscore: it may be empty.
+  /// The variable with the part of the word that bash replaces, after an underscore, as it may be empty.
   static let replacedVariable = "PREFS_COMPLETED_PART"
 
   init(_ words: [String], _ index: Int, _ prefix: String, for shell: CompletionShell?) {
     let isFish = shell == .fish
-    // Before fish 4, its words have no quotes any more.
+    // Before fish 4, its words come without quotes.
     let isUnquoted = isFish && (Int(CompletionShell.requestingVersion?.prefix { $0 != "." } ?? "") ?? 0) < 4
     func text(_ word: String) -> String { isUnquoted ? word : TypedWord(word, isFish: isFish).text }
     let isLast = index == words.count - 1
@@ -33,8 +33,8 @@ struct TypedLine {
 
   /// A name as the shell's script expects it.
   ///
-  /// For bash it is quoted, and without what stays of the word; for zsh it has a backslash before a colon, where a description
-  /// would begin. zsh and fish quote names themselves.
+  /// For bash it is quoted, without the part that bash keeps; for zsh colons get a backslash, because a description would begin
+  /// there. zsh and fish quote names themselves.
   func candidate(_ name: String) -> String {
     guard let kept else {
       guard CompletionShell.requesting == .zsh else { return name }

@@ -1,4 +1,4 @@
-/// A word of a shell's command line as it was typed: with quotes and backslashes, possibly unfinished.
+/// A word of a shell's command line as typed: with quotes and backslashes, possibly unfinished.
 struct TypedWord {
   /// A quote that is open at the end of a word.
   enum Quote: Character {
@@ -43,7 +43,7 @@ struct TypedWord {
     }
   }
 
-  /// Text as it has to be typed in bash, so that a program gets it and nothing in it is expanded.
+  /// Text quoted for bash, so that nothing in it is expanded.
   ///
   /// - Parameter quote: The quote that is open before it. readline closes it, unless the last character is that quote.
   static func quoted(_ text: some StringProtocol, after quote: Quote?) -> String {
@@ -61,7 +61,7 @@ struct TypedWord {
     case (nil, _): isPlain(scalar) ? String(scalar) : "\\\(scalar)"
     case (.single?, "'"): "'\\''"
     case (.double?, "\""), (.double?, "\\"), (.double?, "$"), (.double?, "`"): "\\\(scalar)"
-    // Within double quotes the backslash that keeps it from the history would stay.
+    // Within double quotes, the backslash that prevents history expansion would stay.
     case (.double?, "!"): "\"\\!\""
     default: String(scalar)
     }

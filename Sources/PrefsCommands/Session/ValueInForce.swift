@@ -1,7 +1,7 @@
 import Coffer
 
 extension Reading where Self: ~Copyable {
-  /// What is in force in a collection that a command names.
+  /// The values in force in a collection that a command names.
   borrowing func effectiveSettings(in place: NamedCollection) throws -> EffectiveSettings {
     try effectiveSettings(of: place.name, parent: place.parent)
   }
@@ -11,7 +11,7 @@ extension Reading where Self: ~Copyable {
     try effectiveSettings(in: reference.place).item(reference.key, self)
   }
 
-  /// The value of a setting that was found without reading it; nil if there is none any more.
+  /// The value of a setting that was found without reading it; nil if it no longer exists.
   package borrowing func value(of found: EffectiveSettings.Found<ItemInfo>, forKey key: String) throws -> Value? {
     switch found {
     case .stored(let info): try value(forKey: key, inCollection: info.collection)
@@ -19,15 +19,15 @@ extension Reading where Self: ~Copyable {
     }
   }
 
-  /// The sentences that say what stays in force of removed keys of a collection.
+  /// Sentences about removed keys of a collection whose values stay in force.
   borrowing func notesOfLocks(_ removed: [String], in collection: String) -> [String] {
-    // Bad files must not keep anyone from removing.
+    // Bad files must not prevent removing.
     (try? effectiveSettings(of: collection))?.notesOfLocks(removed, self) ?? []
   }
 }
 
 extension EffectiveSettings.Search {
-  /// What is to be said of the bad values, a sentence each.
+  /// A sentence about each bad value.
   package var notes: [String] {
     problems.map { "\($0); programs skip this value\(isBad ? ", and there is no other." : ".")" }
   }
@@ -63,14 +63,14 @@ extension EffectiveSettings.Found {
 }
 
 extension CommandSession {
-  /// Refuses to set what an administrator has locked, before a store is created or a value is asked for.
+  /// Refuses to set what an administrator has locked, before creating a store or prompting for a value.
   ///
   /// - Throws: `CofferError.lockedByAdministrator`.
   func requireUnlocked(_ reference: KeyReference) throws {
     try EffectiveSettings(of: reference.collection, files).requireUnlocked(reference.key)
   }
 
-  /// The value in force for a key; notes bad ones that stand before it.
+  /// The value in force for a key; reports bad ones with higher precedence.
   ///
   /// - Parameter isNeeded: Whether its absence is an error.
   func valueInForce(of reference: KeyReference, isNeeded: Bool = true) throws -> EffectiveSettings.Search<Item> {
@@ -82,8 +82,8 @@ extension CommandSession {
   private func search(for reference: KeyReference, isNeeded: Bool) throws -> EffectiveSettings.Search<Item> {
     let known = try EffectiveSettings(of: reference.collection, parent: reference.place.parent, files)
     if let locked = known.locked(reference.key) {
-      // A locked value needs no store, nor its key. Only the store knows whether it is good, and is opened for that if nothing
-      // has to be asked.
+      // A locked value needs neither the store nor its key. Only the store knows whether it is good; it is opened for that if no
+      // prompt is needed.
       return unasking.flatMap { session in try? session.read { try $0.itemInForce(reference) } }
         ?? EffectiveSettings.Search(found: .locked(locked.value, locked.place))
     }
@@ -103,7 +103,7 @@ extension CommandSession {
     }
   }
 
-  /// The same session, which asks nothing and says nothing.
+  /// The same session without prompts and messages.
   private var unasking: CommandSession? {
     var options = options
     (options.noInput, options.quiet, options.verbose) = (true, true, false)

@@ -68,22 +68,22 @@ package struct UnlockState {
 
   // MARK: - Processes that keep a vault open
 
-  /// The mark that the last `prefs lock` has left; nil where no process has ever watched for one.
+  /// The mark of the last `prefs lock`; nil if no process has ever watched for one.
   package var lockMark: LockMark? { LockMark(AgentSocket.lockMarkPath(storeID: storeID)) }
 
   /// Leaves a mark for `prefs lock` to replace: from now on ``lockMark`` changes with each.
   ///
-  /// - Returns: The mark that is there now.
+  /// - Returns: The present mark.
   package func watchLocks() throws -> LockMark? {
     try AgentSocket.prepareFolder()
-    // It may be there already.
+    // It may already exist.
     try? FileDescriptor.writeNewFile([], to: AgentSocket.lockMarkPath(storeID: storeID))
     return lockMark
   }
 
-  /// Tells processes that keep the vault open to lock it.
+  /// Makes processes that keep the vault unlocked lock it.
   func announceLock() throws {
-    // Without a mark none is watching.
+    // Without a mark, none is watching.
     guard AgentSocket.isFolderPrivate, lockMark != nil else { return }
     let path = AgentSocket.lockMarkPath(storeID: storeID)
     let new = "\(path).\(getpid())"
@@ -93,7 +93,7 @@ package struct UnlockState {
   }
 }
 
-/// One run of `prefs lock`, told from others by the file that it has left.
+/// One run of `prefs lock`, identified by the file that it left.
 package struct LockMark: Equatable, Sendable {
   private let inode: ino_t
   private let seconds: Int

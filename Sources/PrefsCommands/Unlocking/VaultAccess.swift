@@ -14,11 +14,11 @@ struct VaultAccess {
   func unlock(with named: KeySource?) throws -> KeySource? {
     try requireVault()
     if named == nil, try unlockWithKeptKey() { return nil }
-    return try unlockAnew(with: named)
+    return try unlockAgain(with: named)
   }
 
   /// Unlocks the vault with `named` or a prompt.
-  func unlockAnew(with named: KeySource?) throws -> KeySource {
+  func unlockAgain(with named: KeySource?) throws -> KeySource {
     try requireVault()
     if let named {
       try session.namingVault { try vault.unlock(named) }
@@ -44,8 +44,8 @@ struct VaultAccess {
     }
   }
 
-  /// Unlocks the vault, if there is one, with a key that is named or kept, before anything is read or set: while it is locked,
-  /// it goes unnoticed if someone has said of a sealed collection that it is not one.
+  /// Unlocks the vault, if there is one, with a named or kept key before anything is read or set: while it is locked, it would go
+  /// unnoticed if someone had marked a sealed collection as not sealed.
   func unlockIfAtHand() throws {
     guard vault.wasFound, !vault.isUnlocked else { return }
     guard let named = try session.options.vaultKey() else {
@@ -64,10 +64,10 @@ struct VaultAccess {
     }
   }
 
-  /// The stores whose vault was reported not to open: a command that watches tries again and again.
+  /// The stores whose vault was reported not to open: commands that watch try repeatedly.
   private static let reported = Mutex<Set<String>>([])
 
-  /// Unlocks the vault for the sake of a value, when that takes no more than an answer.
+  /// Unlocks the vault for a value, if a prompt is enough for that.
   func unlock(for collection: String?) throws {
     do {
       if let named = try session.options.vaultKey() { return try session.namingVault { try vault.unlock(named) } }
@@ -80,7 +80,7 @@ struct VaultAccess {
     let prompt = try prompt()
     guard prompt.stands, Terminal.isThere else {
       let what = collection.map { "\(DisplayText.collection($0)) is sealed, and the vault is locked" }
-      // The store to unlock may be another one than that of the command.
+      // The store to unlock may differ from that of the command.
       let command =
         session.options.store.map { "prefs unlock -d \(CommandHint.quoted($0))" } ?? CommandHint.text("unlock")
       throw Failure(
@@ -91,7 +91,7 @@ struct VaultAccess {
     try session.namingVault { try prompt.open { try vault.unlock($0) } }
   }
 
-  /// Unlocks the vault for a verification, if its key is at hand, without asking for anything.
+  /// Unlocks the vault for a verification if its key is at hand, without a prompt.
   ///
   /// - Returns: Why the vault does not open with it, as a sentence; nil if it does, or there is no vault or no key.
   func problemOfUnlocking() throws -> String? {
@@ -104,7 +104,7 @@ struct VaultAccess {
     } catch CofferError.keyUnavailable {
       return nil
     } catch CofferError.damaged {
-      // The verification says what is wrong with a record that does not parse, and not why another one fails its MAC.
+      // The verification reports what is wrong with a record that does not parse, but not why another one fails its MAC.
       return "The vault does not open: its record is damaged, so that sealed values were not checked."
     }
   }
@@ -136,7 +136,7 @@ struct VaultAccess {
 }
 
 extension CofferError {
-  /// Whether there is no key where one was named.
+  /// Whether a named key does not exist.
   fileprivate var isOfMissingKey: Bool { if case .keyUnavailable = self { true } else { false } }
 }
 

@@ -32,7 +32,7 @@ struct RunCommand: AsyncParsableCommand {
         for fleet in fleets {
           let states = try await fleet.states()
           group.addTask {
-            // In step, another value may have come that is bad here.
+            // Synchronized, but another value may have come that is bad here.
             for await status in states { await journal.note(status, findings: (try? fleet.findings()) ?? []) }
             return .nothing
           }
@@ -47,14 +47,14 @@ struct RunCommand: AsyncParsableCommand {
         }
         while let ended = try await group.next() { if case .signal = ended { return } }
       }
-      supervisor.tell("STOPPING=1")
+      supervisor.notify("STOPPING=1")
     }
   }
 
   private enum Ended { case signal, nothing }
 }
 
-/// Reports the state of fleets whenever it changes, to people on standard error, and to systemd.
+/// Reports each change of the fleets' state, to people on standard error, and to systemd.
 private actor Journal {
   private let common: CommonOptions
   private let supervisor: ServiceSupervisor
@@ -74,7 +74,7 @@ private actor Journal {
     for problem in problems where earlier?.problems.contains(problem) != true { Message.error(problem) }
     guard earlier?.state != state, states.count == fleetCount else { return }
     let text = states.values.map(\.state).sorted().joined(separator: "; ")
-    supervisor.tell("READY=1\nSTATUS=\(DisplayText.escapingControls(text))")
+    supervisor.notify("READY=1\nSTATUS=\(DisplayText.escapingControls(text))")
   }
 
   private static func text(_ condition: FleetCondition) -> String? {

@@ -4,7 +4,7 @@ import { call } from "./server.js";
 import { element, identity, message, nameOf, visible } from "./elements.js";
 
 export class Changes {
-  /// - hooks: `saved(settings)`, `changed()`, `review(changes)`, `unlock()`: whether the vault is open now.
+  /// - hooks: `saved(settings)`, `changed()`, `review(changes)`, and `unlock()`, which resolves to whether the vault is unlocked.
   constructor(bar, undoButton, hooks) {
     Object.assign(this, { bar, undoButton, hooks });
     this.pending = new Map();
@@ -14,7 +14,7 @@ export class Changes {
 
   get(setting) { return this.pending.get(identity(setting)); }
 
-  /// Collects a change: `{setting, type, text}`, `{setting, restore}` or `{setting, remove}`; `problem` where it cannot be saved.
+  /// Collects a change: `{setting, type, text}`, `{setting, restore}` or `{setting, remove}`; `problem` if it cannot be saved.
   collect(change) {
     this.pending.set(identity(change.setting), change);
     this.draw();
@@ -41,7 +41,7 @@ export class Changes {
     this.hooks.changed();
   }
 
-  /// Drops all changes, and offers to bring them back.
+  /// Drops all changes, and offers to restore them.
   discard() {
     const dropped = [...this.pending];
     this.pending.clear();
@@ -54,11 +54,11 @@ export class Changes {
     } });
   }
 
-  /// Saves changes in one transaction: all of those that are collected, unless some are named.
+  /// Saves changes in one transaction: the given ones, or all.
   ///
-  /// Returns whether they are saved.
+  /// Resolves to whether they are saved.
   async save(changes = [...this.pending.values()]) {
-    // A second click while the first is answered is no second save.
+    // A second click before the answer must not save again.
     if (this.isSaving || changes.length === 0 || changes.some(({ problem, theirs }) => problem || theirs)) return false;
     const request = { changes: changes.map(requestOf) };
     let answer;
@@ -76,7 +76,7 @@ export class Changes {
       const name = identity(change.setting);
       const later = this.pending.get(name);
       if (later === change) this.pending.delete(name);
-      // Edited again meanwhile: that stands on what was just saved.
+      // Edited again meanwhile: that edit is now based on the saved value.
       else if (later) later.setting = answer.settings.find((setting) => identity(setting) === name) ?? later.setting;
     }
     this.remember(answer, changes.length === 1 ? `Saved ${visible(nameOf(changes[0].setting))}.` : `Saved ${changes.length} changes as one.`);
@@ -109,7 +109,7 @@ export class Changes {
     }
   }
 
-  /// Takes in what others have made of settings: where a change of ours stands on what is no longer there, it says so.
+  /// Handles changes by others: an unsaved change that is based on an old version becomes a conflict.
   meet(settings) {
     const met = settings.filter((theirs) => {
       const change = this.get(theirs);
@@ -122,14 +122,14 @@ export class Changes {
     this.hooks.met();
   }
 
-  /// Gives our value to what is there now.
+  /// Bases our change on the current version, which it will overwrite.
   keep(change) {
     change.setting = change.theirs;
     delete change.theirs;
     this.draw();
   }
 
-  /// Undoes a save of this page: the last one, unless another is named.
+  /// Undoes a save of this page: the given one, or the last.
   async undo(number = this.undos.at(-1)) {
     if (number === undefined) return;
     try {
@@ -152,7 +152,7 @@ function requestOf({ setting, type, text, restore, remove }) {
   return { collection, key, version: setting.version ?? 0, type, text, restore, remove };
 }
 
-/// What a change makes of a setting, in a line.
+/// The result of a change, in a line.
 export function newText({ setting, type, text, restore, remove, earlier }) {
   if (remove) return setting.declared ? "back to the default" : "removed";
   if (restore !== undefined) return `${earlier} (version ${restore})`;

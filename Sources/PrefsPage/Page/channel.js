@@ -1,14 +1,14 @@
-// What the page and its program say to each other, sealed with a key that only they have: XAES-256-GCM
-// (https://c2sp.org/XAES-256-GCM), which SealedChannel.swift has as well.
+// Encrypts the messages between the page and its program with a key that only they have: XAES-256-GCM
+// (https://c2sp.org/XAES-256-GCM), as in SealedChannel.swift.
 
 const nonceSize = 24;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/// Whether the browser lends its ciphers to the page: it does so for pages of this computer, and for https.
+/// Whether the page may use the browser's ciphers: browsers permit it for pages of this computer, and for https.
 export const isPossible = Boolean(globalThis.crypto?.subtle);
 
-/// The channel for the trade of a token.
+/// The channel for trading a token.
 export async function channelOfToken(token) {
   const material = await crypto.subtle.importKey("raw", encoder.encode(token), "HKDF", false, ["deriveBits"]);
   const info = encoder.encode("prefs-ui token");
@@ -37,7 +37,7 @@ export class Channel {
     return channel;
   }
 
-  /// Seals bytes for a purpose. Its first 24 bytes are what answers are bound to.
+  /// Seals bytes for a purpose. Answers are bound to the first 24 bytes of the result.
   async seal(bytes, purpose) {
     const nonce = crypto.getRandomValues(new Uint8Array(nonceSize));
     const [key, iv] = await this.#messageKey(nonce);
@@ -45,7 +45,7 @@ export class Channel {
     return joined(nonce, new Uint8Array(sealed));
   }
 
-  /// Opens what answers to a sealed request; throws where anybody else has written it.
+  /// Opens the answer to a sealed request; throws if it does not come from the program.
   async open(bytes, purpose, request) {
     const [key, iv] = await this.#messageKey(bytes.subarray(0, nonceSize));
     const additionalData = joined(encoder.encode(purpose), request.subarray(0, nonceSize));

@@ -1,4 +1,4 @@
-// The setting that is selected: its editor, what is declared of it, and its history.
+// The selected setting: its editor, its declaration, and its history.
 
 import { call } from "./server.js";
 import { authorText, collectionName, copy, element, fill, identity, marked, message, nameOf, shortValue, timeText, visible } from "./elements.js";
@@ -15,12 +15,12 @@ export class Details {
     Object.assign(this, { box, changes, hooks });
     box.addEventListener("keydown", (event) => this.key(event));
     box.addEventListener("save", () => this.save());
-    // Nothing is shown to a window that no one looks at.
+    // A revealed secret is hidden when the window is hidden or loses the focus.
     addEventListener("blur", () => this.hideRevealed?.());
     document.addEventListener("visibilitychange", () => this.hideRevealed?.());
   }
 
-  /// Shows a setting; `isNew` for one that is to be made.
+  /// Shows a setting; `isNew` if it does not exist yet.
   async show(name, { focus = false } = {}) {
     const round = this.round = (this.round ?? 0) + 1;
     let setting;
@@ -42,21 +42,21 @@ export class Details {
     const hadFocus = this.box.querySelector("#editor")?.contains(document.activeElement);
     this.setting = setting;
     this.type = pending?.type ?? this.startType(setting);
-    // What looks the same stays: somebody may be typing into it.
+    // Elements that look the same stay: the user may be typing into one.
     if (this.box.hidden || this.drawn !== this.state()) {
       this.draw();
       if (hadFocus) this.focus();
     }
   }
 
-  /// Shows what has become of the setting with a save.
+  /// Shows the setting as a save has left it.
   saved(settings) {
     if (!this.setting) return;
     const own = settings.find((setting) => identity(setting) === identity(this.setting));
     if (own || !this.setting.isNew) this.take(own ?? this.setting);
   }
 
-  /// All that is shown of the setting but its history.
+  /// Everything shown about the setting except its history.
   state() {
     const { setting, ...pending } = this.changes.get(this.setting) ?? {};
     return JSON.stringify([this.setting, pending]);
@@ -321,16 +321,16 @@ export class Details {
       difference(shortValue(version), shortValue(this.setting)))))];
   }
 
-  /// Saves at once; what is typed and not saved stays.
+  /// Saves at once; unsaved edits stay.
   restore(version) {
     this.changes.save([{ setting: this.setting, restore: version.version, earlier: shortValue(version) }]);
   }
 }
 
-/// What is in one text and not in the other, between what both begin and end with.
+/// The parts in which two texts differ, between their common beginning and end.
 export function difference(before, after) {
   if (before === after) return element("p", { class: "difference" }, "As it is now.");
-  // Two numbers or words are clearer as a whole.
+  // Numbers and single words are clearer as a whole.
   if (before.length <= 24 && after.length <= 24 && !/\s/.test(before + after)) {
     return element("p", { class: "difference" }, before && element("del", {}, before), before && " → ", element("ins", {}, after));
   }

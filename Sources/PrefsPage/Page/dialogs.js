@@ -1,4 +1,4 @@
-// What is asked and shown apart from the list.
+// The dialogs.
 
 import { call, text, unlock } from "./server.js";
 import { authorText, element, secretField, message, nameOf, shortValue, timeText, visible } from "./elements.js";
@@ -6,7 +6,7 @@ import { difference } from "./details.js";
 import { download } from "./editors.js";
 import { newText } from "./changes.js";
 
-/// Shows a dialog until it is closed; resolves to what its buttons say.
+/// Shows a dialog; once it is closed, resolves to the value of the button that closed it.
 function open(title, content, buttons) {
   return new Promise((resolve) => {
     const dialog = element("dialog", { "aria-labelledby": "dialog-title" });
@@ -26,7 +26,7 @@ function open(title, content, buttons) {
 
 const cancel = { label: "Cancel", act: (close) => close(undefined) };
 
-/// Asks for the passphrase of the vault, or whether to use the key file that was named for it. Resolves to whether it is unlocked.
+/// Asks for the passphrase of the vault, or whether to use the given key file. Resolves to whether the vault is unlocked.
 export async function askPassphrase(hasKeyFile) {
   const input = secretField({ id: "passphrase", required: !hasKeyFile });
   const problem = element("p", { class: "problem", role: "alert" });
@@ -47,7 +47,7 @@ export async function askPassphrase(hasKeyFile) {
   return isOpen ?? false;
 }
 
-/// Shows what changes would do, and saves them together. Resolves once it is closed.
+/// Shows the effect of changes, and saves them together. Resolves once it is closed.
 export function review(changes, save) {
   const rows = changes.map((change) => {
     const { setting } = change;
@@ -67,7 +67,7 @@ export function review(changes, save) {
   return open("What will change", [element("p", {}, "All changes are saved in one transaction, or none."), element("ul", { class: "review" }, rows)], buttons);
 }
 
-/// Asks for the name of a new setting; suggests the collections that are there.
+/// Asks for the name of a new setting; suggests the existing collections.
 export async function askName(collection, collections) {
   const place = element("input", { type: "text", value: collection ?? "", id: "new-collection", spellcheck: false, list: "new-collections" });
   const problem = element("p", { class: "problem", role: "alert" });
@@ -77,7 +77,7 @@ export async function askName(collection, collections) {
     element("datalist", { id: "new-collections" }, collections.map(({ name }) => element("option", { value: name }))), problem,
   ], [cancel, { label: "Go on", isMain: true, act: (close) => {
     const name = { collection: place.value, key: key.value };
-    // Nobody sees a blank there, nor finds the setting again.
+    // A blank there is invisible, and the setting could not be found again.
     if (Object.values(name).some((text) => text !== text.trim())) problem.textContent = "A name begins or ends with a blank.";
     else if (name.key) close(name);
   } }]);
@@ -105,7 +105,7 @@ export async function examine() {
   ], [{ label: "Close", isMain: true, act: (close) => close() }]);
 }
 
-/// Hands the settings that the list shows to the person, as a file.
+/// Downloads the settings in the list as a file.
 export async function exportSettings(filter) {
   try {
     download(new Blob([await text("export", filter)], { type: "application/json" }), "settings.json");

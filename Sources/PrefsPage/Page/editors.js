@@ -4,7 +4,7 @@ import { element, secretField, visible } from "./elements.js";
 import { parse, print } from "./json.js";
 import { baseType, problemOfLimits, problemOfText } from "./limits.js";
 
-/// The types that a setting which nobody declares may be given.
+/// The types to choose from for an undeclared setting.
 export const types = ["string", "int", "double", "bool", "date", "array", "dict", "data", "url", "uuid", "json", "secret"];
 
 /// - setting: As the program describes it. `type`: the type to edit. `text`: the value to begin with.
@@ -18,7 +18,7 @@ export function editorFor({ setting, type, text, changed }) {
   const editor = make({ type: baseType(type), text, label, changed, choices });
   return {
     node: editor.node, hint: editor.hint,
-    /// The text to send, or why it is none.
+    /// The text to send, or `{problem}`.
     read() {
       try {
         const value = editor.read();
@@ -49,12 +49,12 @@ function lineEditor({ type, text, label, changed }) {
   return { node: input, read: () => input.value };
 }
 
-/// A text in one line, which Enter saves, until it has lines: Shift-Enter and pasting add them.
+/// A text. While it has one line, Enter saves; Shift-Enter and pasting add lines.
 function textEditor({ type, text, label, changed }) {
   const area = element("textarea", { ...label, dir: "auto", value: text, rows: 1, spellcheck: false });
   const isOneLine = () => type !== "json" && !area.value.includes("\n");
   area.addEventListener("keydown", (event) => {
-    // What holds the editor saves.
+    // The details handle Enter, and save.
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing && isOneLine()) area.dispatchEvent(new CustomEvent("save", { bubbles: true }));
     else return;
     event.preventDefault();
@@ -98,7 +98,7 @@ function dateEditor({ text, label, changed }) {
     node: element("span", { class: "line" }, input, element("small", {}, zone)),
     read() {
       if (input.value === "") throw new Error("Enter a date and a time.");
-      // What was not touched keeps what a clock does not show.
+      // Unless edited, the date keeps the fraction that the field does not show.
       return input.value === start || `${input.value}` === start ? text : new Date(input.value).toISOString();
     },
   };
@@ -132,7 +132,7 @@ function fileEditor({ text, label, changed }) {
   return { node: element("span", { class: "line" }, size, input, bytes && save), read: () => bytes };
 }
 
-/// Hands a file to the person.
+/// Downloads a file.
 export function download(blob, name) {
   const address = URL.createObjectURL(blob);
   const link = element("a", { href: address, download: name });

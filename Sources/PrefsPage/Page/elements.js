@@ -1,9 +1,9 @@
-// Elements of the page, made without any HTML in texts: names and values come from programs, and are never markup.
+// Creates elements without parsing HTML: names and values come from programs, and are never markup.
 
-/// An element with properties, listeners (`onclick`) and children; what is undefined or null is left out.
+/// An element with properties, listeners (`onclick`) and children; undefined and null ones are left out.
 export function element(name, properties = {}, ...children) {
   const node = document.createElement(name);
-  // Browsers write to their profiles what is typed into other fields, to restore it.
+  // Otherwise browsers save typed text in their profiles, to restore it.
   if (["input", "textarea", "select", "form"].includes(name)) node.setAttribute("autocomplete", "off");
   for (const [key, value] of Object.entries(properties)) {
     if (value === undefined || value === null || value === false) continue;
@@ -16,7 +16,7 @@ export function element(name, properties = {}, ...children) {
   return node;
 }
 
-/// A field for a secret. Browsers and password managers offer to keep what is typed into one of the type password.
+/// A field for a secret. It is not of the type password: browsers and password managers would offer to keep its text.
 export function secretField(properties) {
   return element("input", {
     type: "text", spellcheck: false, autocapitalize: "off", "data-1p-ignore": true, "data-lpignore": "true",
@@ -24,28 +24,28 @@ export function secretField(properties) {
   });
 }
 
-/// Puts children in the place of those that a node has.
+/// Replaces the children of a node.
 export function fill(node, ...children) {
   const isThere = (child) => child !== undefined && child !== null && child !== false && child !== "";
   node.replaceChildren(...children.flat(Infinity).filter(isThere));
 }
 
-/// The text with what would be invisible, or would turn the text around, made visible.
+/// The text with visible escapes for characters that are invisible or change the direction.
 ///
-/// Joiners stay between letters that they join: scripts and pictures are written with them.
+/// Joiners stay between letters that they join, as some scripts and emoji need them.
 export function visible(text) {
   return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]|(?<![^\u0000-\u02af\u200c\u200d])[\u200c\u200d]|[\u200c\u200d](?![^\u0000-\u02af\u200c\u200d])/g,
     (letter) => `\\u${letter.codePointAt(0).toString(16).padStart(4, "0")}`);
 }
 
-/// What tells a setting from all others: its name as the shell writes it may be that of another one, too.
+/// A unique identifier of a setting: its name as the shell writes it may be another one's, too.
 export function identity({ collection, key }) { return JSON.stringify([collection, key]); }
 
-/// The text as nodes, with what would be invisible as marked escapes, so that they are not taken for letters of the text.
+/// The text as nodes, with the escapes marked, to distinguish them from letters of the text.
 export function marked(text) {
   const nodes = [];
   for (const letter of text) {
-    // Alone, a joiner joins nothing: in a secret it is better seen.
+    // A single joiner joins nothing, and is shown.
     if (visible(letter) !== letter) nodes.push(element("span", { class: "escape" }, visible(letter)));
     else if (typeof nodes.at(-1) === "string") nodes.push(nodes.pop() + letter);
     else nodes.push(letter);
@@ -81,7 +81,7 @@ export function timeText(text) { return text ? new Date(text).toLocaleString() :
 /// How long a secret stays in the clipboard, in seconds.
 const clipboardTime = 30;
 
-/// Puts a text into the clipboard; says so, or why not. A secret is taken out again after a while.
+/// Copies a text to the clipboard and says so, or says why not. A secret is removed from there after a while.
 export async function copy(text, { isSecret = false } = {}) {
   try {
     await navigator.clipboard.writeText(text);
@@ -97,7 +97,7 @@ async function clear() {
   try { await navigator.clipboard.writeText(""); } catch { addEventListener("focus", clear, { once: true }); }
 }
 
-/// Says something for a while, with a button or without.
+/// Shows a message for a while, optionally with a button.
 export function message(text, { button, action, isError = false, seconds = 8 } = {}) {
   const node = element("p", { class: isError ? "message error" : "message" }, text);
   const remove = () => node.remove();

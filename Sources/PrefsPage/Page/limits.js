@@ -1,11 +1,11 @@
-// What a declaration says a value has to be, checked before anything is sent. The program checks again.
+// Checks values against their declarations before they are sent. The program checks again.
 
 const integer = /^[+-]?[0-9]+$/;
 
-/// The type of a declaration without that of its elements.
+/// The type of a declaration without its element type.
 export function baseType(type) { return type.replace(/<.*$/, ""); }
 
-/// Why a text is no value of a type, as a sentence; undefined when it is one.
+/// Why a text is not a value of a type, as a sentence; undefined if it is one.
 export function problemOfText(text, type) {
   switch (type) {
     case "int": {
@@ -29,7 +29,7 @@ export function problemOfText(text, type) {
   }
 }
 
-/// Why a value does not keep to what is declared, as a sentence; undefined when it does.
+/// Why a value violates its declaration, as a sentence; undefined if it does not.
 export function problemOfLimits(value, type, declaration) {
   for (const limit of declaration?.limits ?? []) {
     const reason = refusal(value, type, limit);
@@ -55,7 +55,7 @@ function refusal(value, type, limit) {
     if (maximum === undefined) return `at least ${minimum} long`;
     return minimum === 0 ? `at most ${maximum} long, and is ${count}` : `${minimum} to ${maximum} long, and is ${count}`;
   }
-  // Patterns are left to the program: the browser could take hours to compare one that somebody else has declared.
+  // The program checks patterns: the browser could take hours to match a malicious one.
   return undefined;
 }
 

@@ -1,11 +1,11 @@
-// The list: rows are made as they come into view, and fetched in blocks.
+// The list: rows are created as they come into view, and fetched in blocks.
 
 import { call } from "./server.js";
 import { collectionName, element, identity, shortValue, visible } from "./elements.js";
 
 const blockSize = 100;
 const keptBlocks = 30;
-/// Firefox lets no element be higher than 17.8 million pixels.
+/// In Firefox, elements are at most 17.8 million pixels high.
 const greatestHeight = 8e6;
 /// How long a change is marked, in milliseconds.
 const markTime = 4000;
@@ -34,15 +34,15 @@ export class SettingsList {
     new ResizeObserver(() => this.draw()).observe(box);
   }
 
-  // Asking
+  // Fetching
 
-  /// Shows what `filter` accepts, from the top.
+  /// Shows the settings that `filter` accepts, from the top.
   async show(filter) {
     this.filter = filter;
     await this.reload({ fromTop: true });
   }
 
-  /// Fetches what is in view anew.
+  /// Fetches the rows in view again.
   async reload({ fromTop = false, isAutomatic = false } = {}) {
     const generation = ++this.generation;
     const first = fromTop ? 0 : Math.floor(this.firstRow() / blockSize);
@@ -95,11 +95,11 @@ export class SettingsList {
 
   firstRow() { return Math.floor(this.top / (this.rowHeight() || 1)); }
 
-  /// Where the view is in the list, in pixels of an element that has room for all rows. Browsers have a greatest height, which a
-  /// million rows exceed: beyond it one pixel of the scroll bar stands for several.
+  /// The position of the view in the list, in pixels of an element with room for all rows. Browsers limit the height of elements;
+  /// a million rows exceed it, and one pixel of the scroll bar then stands for several.
   get top() {
     const scale = this.scale();
-    // What the wheel and the keys have chosen is finer than the scroll bar.
+    // The wheel and the keys are more precise than the scroll bar.
     if (scale > 1 && this.exactTop !== undefined && Math.abs(this.exactTop / scale - this.box.scrollTop) < 1) return this.exactTop;
     return this.box.scrollTop * scale;
   }
@@ -122,7 +122,7 @@ export class SettingsList {
     const { top } = this;
     const first = Math.max(0, Math.floor(top / height) - 5);
     const last = Math.min(this.total, Math.ceil((top + this.box.clientHeight) / height) + 5);
-    // Rows stand where they would without a greatest height, moved to the view.
+    // Rows are placed as without a limit of the height, then moved to the view.
     this.offset = top - this.box.scrollTop;
     for (let block = Math.floor(first / blockSize); block * blockSize < last; block += 1) this.want(block);
     for (const [index, node] of this.nodes) {
@@ -138,7 +138,7 @@ export class SettingsList {
     const setting = this.setting(index);
     const node = this.nodes.get(index);
     const state = this.state(index, setting);
-    // A row that looks the same stays: somebody may just be clicking it.
+    // A row that looks the same stays: the user may be clicking it.
     const isSame = node?.dataset.state === state;
     const fresh = isSame ? node : this.row(index, setting);
     fresh.style.transform = `translateY(${index * height - this.offset}px)`;
@@ -149,7 +149,7 @@ export class SettingsList {
     this.nodes.set(index, fresh);
   }
 
-  /// All that a row shows.
+  /// Everything that a row shows.
   state(index, setting) {
     if (!setting) return `${this.total}`;
     return JSON.stringify([this.total, setting, index === this.selected, Boolean(this.hooks.pendingFor(setting)), this.isMarked(setting)]);
@@ -181,7 +181,7 @@ export class SettingsList {
       element("span", { class: "type" }, setting.type));
   }
 
-  /// Marks settings that somebody has just changed, for a moment.
+  /// Highlights settings for a moment that have just been changed.
   mark(names) {
     const end = Date.now() + markTime;
     for (const [collection, key] of names) this.marks.set(identity({ collection, key }), end);
@@ -220,7 +220,7 @@ export class SettingsList {
   }
 }
 
-/// The sidebar, and the menu that stands for it where there is no room.
+/// The sidebar, and the menu that replaces it on small screens.
 export class Sidebar {
   constructor(list, menu, chosen) {
     Object.assign(this, { list, menu, chosen });
@@ -236,7 +236,7 @@ export class Sidebar {
 
   show(collections) {
     this.collections = collections;
-    // What is shown now stays, with nothing in it.
+    // The current collection stays, empty.
     if (this.current !== null && !collections.some(({ name }) => name === this.current)) {
       this.collections = [...collections, { name: this.current, count: 0 }];
     }

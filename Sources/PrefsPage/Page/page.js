@@ -1,4 +1,4 @@
-// The page: what its parts say to each other.
+// The page: connects its parts.
 
 import { begin, call, follow } from "./server.js";
 import { isPossible } from "./channel.js";
@@ -38,7 +38,7 @@ const details = new Details(node("details"), changes, {
 });
 
 const list = new SettingsList(node("list"), node("rows"), {
-  // On a phone what is selected would hide the list.
+  // On a phone the details would hide the list.
   selected(setting) { if (!isNarrow.matches || !details.box.hidden) details.show(setting); },
   opened: openSelected,
   counted,
@@ -109,11 +109,11 @@ function over(reason) {
   document.body.className = "over";
   const hint = "Press Enter in the terminal where “prefs ui” runs, or start it again, and open the address that it prints.";
   document.body.replaceChildren(element("main", { class: "over" }, element("h1", {}, "This page has ended"),
-    element("p", {}, reasons[reason] ?? "Its program no longer answers, or this tab was loaded anew."), element("p", {}, hint),
+    element("p", {}, reasons[reason] ?? "Its program no longer answers, or this tab was reloaded."), element("p", {}, hint),
     changes.pending.size > 0 && unsaved([...changes.pending.values()])), node("messages"));
 }
 
-/// What was not saved, to be copied: it is nowhere but in this tab.
+/// The unsaved changes, to be copied: they exist only in this tab.
 function unsaved(collected) {
   return element("section", { id: "unsaved", "aria-labelledby": "unsaved-title" },
     element("h2", { id: "unsaved-title" }, "Not saved"),
@@ -170,7 +170,7 @@ document.addEventListener("keydown", (event) => {
 });
 addEventListener("beforeunload", (event) => { if (changes.pending.size > 0) event.preventDefault(); });
 
-// Whoever types uses the page, though nothing is sent yet.
+// Typing counts as use of the page, though nothing is sent yet.
 let lastUse = 0;
 function use() {
   const now = Date.now();
@@ -185,7 +185,7 @@ for (const name of ["input", "keydown", "pointerdown", "wheel"]) addEventListene
 let timer;
 let seen = [];
 
-/// Many commits at once are looked at once.
+/// Handles many commits at once with a single look.
 function committed({ keys }) {
   if (isOver) return;
   seen = seen && keys ? [...seen, ...keys] : keys;

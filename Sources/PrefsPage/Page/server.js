@@ -1,15 +1,15 @@
-// The way to the program that serves the page. The session's key lives in this module and nowhere else, and is never sent: it
-// seals what is. Another program that listens at the port, once this one has ended, can read nothing and is not believed.
+// The connection to the program that serves the page. The session's key exists only in this module, and is never sent: it seals
+// the messages. Once the program has ended, another one that listens at the port can neither read nor forge them.
 
 import { channelOfSession, channelOfToken, isPossible } from "./channel.js";
 
-/// The longest request that the program takes.
+/// The longest request that the program accepts.
 const requestLimit = 8 << 20;
 
 let session;
 
-/// What went wrong with a call: `kind` is the word of the tool's exit codes, `connection` where nobody answers, and `session` where
-/// whoever answers is not the program of this page, or knows it no longer.
+/// A failed call: `kind` is the word of the tool's exit codes, `connection` if there is no answer, or `session` if another program
+/// answers, or this one no longer knows the page.
 export class CallError extends Error {
   constructor(kind, answer = {}) {
     super(answer.message ?? "The program does not answer. It has ended, or the session of this page has.");
@@ -18,7 +18,7 @@ export class CallError extends Error {
   }
 }
 
-/// Sends a sealed request. Returns the response and what opens it.
+/// Sends a sealed request. Returns the response, and a function that opens it.
 async function send(name, bytes, { isAutomatic = false, signal, channel = session.channel } = {}) {
   const sealed = await channel.seal(bytes, `request ${name}`);
   if (sealed.length > requestLimit) throw new CallError("format", { message: "The value is too large for the page." });
@@ -49,7 +49,7 @@ async function ask(name, bytes, options) {
 
 const encode = (request) => new TextEncoder().encode(JSON.stringify(request));
 
-/// Trades the token in the address for a session, and takes it out of the address.
+/// Trades the token in the address for a session, and removes it from the address.
 export async function begin() {
   const token = location.hash.slice(1);
   history.replaceState(null, "", location.pathname);
@@ -64,13 +64,13 @@ export async function call(name, request = {}, options = {}) { return JSON.parse
 
 export function text(name, request, options) { return ask(name, encode(request), options); }
 
-/// The passphrase goes as it is, and is in no JSON.
+/// The passphrase is sent without JSON.
 export async function unlock(passphrase) { await ask("unlock", new TextEncoder().encode(passphrase)); }
 
-/// Calls `handlers[event](data)` for each event of the program, `handlers.connection(isThere)` as it comes and goes, and
-/// `handlers.end({reason})` once it is over.
+/// Calls `handlers[event](data)` for each event of the program, `handlers.connection(isThere)` when the connection opens and
+/// breaks, and `handlers.end({reason})` at the end.
 ///
-/// One tab of a browser listens, and tells the others: a browser has only six connections for all of them.
+/// One tab of a browser listens, and passes the events to the others: a browser has only six connections for all of them.
 export async function follow(handlers) {
   const name = `events of ${location.pathname}`;
   const shared = new BroadcastChannel(name);
@@ -80,33 +80,33 @@ export async function follow(handlers) {
     isOver = name === "end";
     handlers[name]?.(data);
   };
-  const tell = (name, data) => { shared.postMessage({ name, data }); handle({ name, data }); };
+  const publish = (name, data) => { shared.postMessage({ name, data }); handle({ name, data }); };
   session.lost = (data) => handle({ name: "end", data });
   shared.addEventListener("message", (event) => handle(event.data));
-  // What was committed before this tab listened.
+  // There may have been commits before this tab listened.
   handlers.connection(true);
-  await navigator.locks.request(name, () => isOver ? undefined : listen(tell));
+  await navigator.locks.request(name, () => isOver ? undefined : listen(publish));
 }
 
-async function listen(tell) {
+async function listen(publish) {
   for (let failures = 0; failures < 5; failures += 1) {
     try {
       const { response, open } = await send("events", encode({}), { isAutomatic: true });
       for await (const { name, data } of events(response, open)) {
-        if (name === "open") { failures = 0; tell("connection", true); } else tell(name, data);
+        if (name === "open") { failures = 0; publish("connection", true); } else publish(name, data);
         if (name === "end") return;
       }
     } catch (error) {
-      // The other tabs find out by themselves whether their sessions are over.
+      // Each of the other tabs checks its own session.
       if (error.kind === "session") return session.lost({});
     }
-    tell("connection", false);
+    publish("connection", false);
     await new Promise((resolve) => setTimeout(resolve, 1000));
   }
-  tell("end", {});
+  publish("end", {});
 }
 
-/// The events of a response: each has its length before it, and is bound to its place.
+/// The events of a response: each follows its length, and is bound to its position.
 async function* events(response, open) {
   if (!response.ok) throw new CallError(response.status === 403 ? "session" : "busy");
   const reader = response.body.getReader();

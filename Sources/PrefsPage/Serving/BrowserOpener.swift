@@ -11,11 +11,10 @@ import Synchronization
   import Glibc
 #endif
 
-/// Opens the page in the user's browser, without its address in any program's arguments, where every user of the host could
-/// read it.
+/// Opens the page in the user's browser without passing its address as an argument, which every user of the host could read.
 ///
-/// The browser gets the name of a file that only this user can read, and which leads on to the address. The file goes away
-/// once the page is open.
+/// The browser gets the name of a file that only this user can read, and that redirects to the address. The file is removed once
+/// the page is open.
 final class BrowserOpener: Sendable {
   private let store: String
   private let folder = Mutex<PrivateFolder?>(nil)
@@ -23,8 +22,8 @@ final class BrowserOpener: Sendable {
   private let isConfined: Bool
 
   /// - Parameters:
-  ///   - store: The store that the file may lie beside.
-  ///   - isConfined: Whether the browser may be in a sandbox that reads only files of the user's home that are not hidden.
+  ///   - store: The store; the file may be created beside it.
+  ///   - isConfined: Whether the browser may run in a sandbox that reads only unhidden files in the user's home folder.
   init(besides store: String, isConfined: Bool = access("/snap/bin", F_OK) == 0) {
     (self.store, self.isConfined) = (store, isConfined)
   }
@@ -38,15 +37,15 @@ final class BrowserOpener: Sendable {
     #endif
   }
 
-  /// - Parameter failed: Is called where no browser takes it, at any time.
-  /// - Throws: ``Failure`` where the file cannot be made.
+  /// - Parameter failed: Called, at any time, if no browser opens it.
+  /// - Throws: ``Failure`` if the file cannot be created.
   func open(_ address: String, failed: @escaping @Sendable () -> Void) throws {
     clean()
     let home = isConfined ? Environment.variable("HOME") : nil
     let folder = try home.map { try PrivateFolder(visibleInHome: $0) } ?? PrivateFolder(besides: store)
     self.folder.withLock { $0 = folder }
     let file = "\(folder.path)/page.html"
-    // The address has no letter that HTML would take for its own.
+    // The address has no character that HTML escapes.
     let text = """
       <!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>Settings</title>\
       <meta http-equiv="refresh" content="0;url=\(address)">\n
@@ -56,20 +55,20 @@ final class BrowserOpener: Sendable {
   }
 
   private func start(_ file: String, _ failed: @escaping @Sendable () -> Void) throws {
-    // The port and its connections are not the browser's.
+    // The browser must not inherit the port and its connections.
     for descriptor in Int32(3)..<256 { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
     #if canImport(Darwin)
       let opener = "open"
     #else
       let opener = "xdg-open"
     #endif
-    // A session of its own: Ctrl-C is for the page alone.
+    // In a separate session: Ctrl-C must end only the page.
     let child = try ChildProcess.start(
       "/bin/sh", ["sh", "-c", "exec \(opener) \"$1\" >/dev/null 2>&1 </dev/null", "sh", file]
     ) { _, attributes in
       posix_spawnattr_setflags(&attributes, Int16(AgentProcess.newSession))
     }
-    // It may take as long as the browser runs.
+    // It may run as long as the browser.
     DispatchQueue(label: "prefs-ui.browser").async {
       var status: Int32 = 0
       while waitpid(child, &status, 0) < 0, errno == EINTR {}

@@ -9,19 +9,19 @@ import Synchronization
 
 /// Who may use the page: one-time tokens, and the sessions that they are traded for.
 ///
-/// Tokens and keys are 256 random bits. Neither is ever sent: both only seal what is.
+/// Tokens and keys are 256 random bits. Neither is ever sent: they seal the messages.
 final class Credentials: Sendable {
-  /// How long a token waits to be used.
+  /// How long a token is valid.
   static let tokenLifetime = Duration.seconds(60)
-  /// The maximum number of open pages; beyond it the oldest must start over.
+  /// The maximum number of open pages; beyond it the oldest one loses its session.
   private static let sessionLimit = 32
 
   /// A new session, as the page gets it.
   struct Session {
-    /// Its name in requests; no secret.
+    /// Its name in requests; not a secret.
     let name: String
     let key: String
-    /// The channel of the token, which the answer is sealed for.
+    /// The channel of the token, with which the answer is sealed.
     let tokenChannel: SealedChannel
   }
 
@@ -33,7 +33,7 @@ final class Credentials: Sendable {
   private let state = Mutex(State())
   private let now: @Sendable () -> ContinuousClock.Instant
 
-  /// - Parameter now: The clock, which tests put forward.
+  /// - Parameter now: The clock, which tests advance.
   init(now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) {
     self.now = now
   }
@@ -46,9 +46,9 @@ final class Credentials: Sendable {
     return text
   }
 
-  /// The session for a request that the token has sealed, which dies with that.
+  /// Trades the token that has sealed a request for a session; it cannot be used again.
   ///
-  /// - Returns: nil for another token, one that was used, and one that is too old.
+  /// - Returns: nil for a wrong, used or expired token.
   func session(for request: SealedChannel.Request) throws -> Session? {
     let secret = try SecretBytes.random(count: 32)
     let name = try RandomText.make(byteCount: 16)
@@ -62,7 +62,7 @@ final class Credentials: Sendable {
     }
   }
 
-  /// Whether a token is still the newest, and was not used.
+  /// Whether a token is the newest, and unused.
   func isUnused(_ token: String) -> Bool {
     guard let channel = try? SealedChannel(token: token) else { return false }
     return state.withLock { $0.token?.channel.isSame(as: channel) ?? false }
@@ -76,7 +76,7 @@ final class Credentials: Sendable {
 
 /// Random text for addresses and headers.
 enum RandomText {
-  /// So many random bytes in the letters of base64url.
+  /// Random bytes in base64url.
   static func make(byteCount: Int = 32) throws -> String { text(try SecretBytes.random(count: byteCount)) }
 
   static func text(_ bytes: SecretBytes) -> String {

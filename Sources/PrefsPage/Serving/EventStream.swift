@@ -1,7 +1,7 @@
 import Dispatch
 import Synchronization
 
-/// What the pages that are open get without asking: commits, the state of the vault, the end.
+/// The events sent to open pages: commits, the state of the vault, the end.
 final class EventStream: Sendable {
   /// An event with its data as JSON.
   struct Event: Sendable {
@@ -9,7 +9,7 @@ final class EventStream: Sendable {
     let json: String
   }
 
-  /// More pages than these are not told.
+  /// The maximum number of pages that get events.
   private static let limit = 32
 
   private struct State {
@@ -20,7 +20,7 @@ final class EventStream: Sendable {
 
   private let state = Mutex(State())
   private let lifetime: PageLifetime
-  /// The pages that have not yet read all.
+  /// The pages with unread events.
   private let open = DispatchGroup()
 
   init(_ lifetime: PageLifetime) { self.lifetime = lifetime }
@@ -30,9 +30,9 @@ final class EventStream: Sendable {
     for page in state.withLock({ Array($0.pages.values) }) { page.add(Event(name: name, json: json)) }
   }
 
-  /// Starts to collect the events for one more page, until ``close(_:)``.
+  /// Collects the events for another page, until ``close(_:)``.
   ///
-  /// - Returns: nil where there are too many pages.
+  /// - Returns: nil if there are too many pages.
   func subscribe() -> (number: Int, events: EventQueue)? {
     let page = state.withLock { state -> (Int, EventQueue)? in
       guard state.pages.count < Self.limit, !state.isOver else { return nil }
@@ -54,7 +54,7 @@ final class EventStream: Sendable {
     open.leave()
   }
 
-  /// Tells the pages that the program ends, and why, and waits a moment until they have heard it.
+  /// Sends the end and its reason to the pages, and waits briefly until they have read it.
   func end(_ reason: String) {
     let pages = state.withLock { state in
       state.isOver = true
@@ -68,9 +68,9 @@ final class EventStream: Sendable {
   }
 }
 
-/// The events that a page has not read yet.
+/// The unread events of a page.
 final class EventQueue: Sendable {
-  /// How often a page that has gone away is noticed, and an open one sees that the program is there.
+  /// How often a closed page is noticed, and an open one learns that the program still runs.
   private static let heartbeat = DispatchTimeInterval.seconds(5)
   private static let limit = 256
 
@@ -84,20 +84,20 @@ final class EventQueue: Sendable {
 
   func add(_ event: EventStream.Event) {
     state.withLock { state in
-      // A page that reads nothing for so long looks at everything again.
+      // A page that has read nothing for so long fetches everything again.
       if state.events.count >= Self.limit { state.events = [.init(name: "commit", json: CommitText.everything)] }
       state.events.append(event)
     }
     arrived.signal()
   }
 
-  /// No more are added: those that are there are the last ones.
+  /// Adds no more: the present ones are the last.
   func finish() {
     state.withLock { $0.isOver = true }
     arrived.signal()
   }
 
-  /// Waits for the next event, and makes one from time to time where there is none; nil at the end.
+  /// Waits for the next event; if there is none for a while, returns `here`; nil at the end.
   func next() -> EventStream.Event? {
     while true {
       let (event, isOver) = state.withLock { state in

@@ -1,15 +1,15 @@
 /// The head of a request: its first line and its headers.
 struct HTTPHead: Sendable {
   let method: String
-  /// The path without what is asked of it after `?`.
+  /// The path without its query.
   let path: String
   private let headers: [String: String]
 
-  /// Longer heads are not read.
+  /// The maximum length of a head.
   static let byteLimit = 16 << 10
 
   /// - Parameter bytes: The head without the empty line at its end.
-  /// - Returns: nil where it is malformed.
+  /// - Returns: nil if it is malformed.
   init?(_ bytes: ArraySlice<UInt8>) {
     let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).map { line in
       String(decoding: line.last == UInt8(ascii: "\r") ? line.dropLast() : line, as: UTF8.self)
@@ -24,16 +24,16 @@ struct HTTPHead: Sendable {
       let name = line[..<colon].lowercased()
       let value = line[line.utf8.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
       let end = value.lastIndex { $0 != " " && $0 != "\t" }.map(value.index(after:)) ?? value.startIndex
-      // One that comes twice has no value that anything here accepts.
+      // A repeated header gets a value that nothing here accepts.
       headers[name] = (headers[name].map { $0 + ", " } ?? "") + value[..<end]
     }
     self.headers = headers
   }
 
-  /// A header, by its name in small letters.
+  /// A header, by its lower-case name.
   subscript(_ name: String) -> String? { headers[name] }
 
-  /// How many bytes follow the head; nil where that is not known before.
+  /// How many bytes follow the head; nil if it does not say.
   var bodyCount: Int? {
     guard self["transfer-encoding"] == nil else { return nil }
     guard let text = self["content-length"] else { return method == "GET" ? 0 : nil }
@@ -50,14 +50,14 @@ struct HTTPHead: Sendable {
 struct HTTPAnswer {
   enum Body {
     case bytes([UInt8])
-    /// Pieces that are sent as they come, until there are no more or no one reads them; `next` waits for one.
+    /// Pieces, each sent when `next` returns it, until that is nil or the connection closes.
     case pieces(next: () -> [UInt8]?, end: () -> Void)
   }
 
   var status: Int
   var headers: [(name: String, value: String)]
   var body: Body
-  /// Whether the connection ends with it.
+  /// Whether the connection closes after it.
   var closes = false
 
   private static let reasons = [

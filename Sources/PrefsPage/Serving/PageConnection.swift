@@ -6,11 +6,11 @@
   import Glibc
 #endif
 
-/// One connection: reads requests and writes answers, on a thread of its own.
+/// One connection: reads requests and writes answers, on a separate thread.
 ///
-/// Until it is known that a request is the page's, no more is read of it than its head, whose size is limited.
+/// It reads only the head of a request, whose size is limited, until the request is known to come from the page.
 struct PageConnection {
-  /// Answers a request, whose body is read only when it is asked for.
+  /// Answers a request; reads its body only by calling the closure.
   typealias Handler = @Sendable (HTTPHead, _ body: (_ limit: Int) throws -> [UInt8]) -> HTTPAnswer
 
   /// The body is longer than permitted, or of unknown length.
@@ -18,11 +18,11 @@ struct PageConnection {
   private struct Ended: Error {}
 
   private let descriptor: Int32
-  /// Is told when a request of the page is read and answered, and when another one is waited for.
+  /// Called with true when a request of the page begins, and with false when the connection waits for the next.
   private let state: (_ isBusy: Bool) -> Void
   private var buffer: [UInt8] = []
 
-  /// How long the first request is waited for, the next ones, and a body, in seconds.
+  /// How long to wait for the first request, for the next ones, and for a body, in seconds.
   private static let (firstPatience, patience, bodyPatience) = (10, 60, 60)
 
   init(_ descriptor: Int32, state: @escaping (_ isBusy: Bool) -> Void) {
@@ -30,7 +30,7 @@ struct PageConnection {
     self.state = state
   }
 
-  /// Serves until one of both ends closes.
+  /// Serves until either end closes.
   mutating func serve(_ handler: Handler) {
     var patience = Self.firstPatience
     while let head = try? readHead(Deadline(seconds: patience)) {
@@ -82,7 +82,7 @@ struct PageConnection {
     }
   }
 
-  /// Where the empty line after a head is.
+  /// The position of the empty line after a head.
   private static func headEnd(_ bytes: [UInt8], from start: Int) -> (start: Int, next: Int)? {
     let end: [UInt8] = [13, 10, 13, 10]
     guard bytes.count >= start + end.count else { return nil }
@@ -104,7 +104,7 @@ struct PageConnection {
     buffer += part
   }
 
-  /// - Returns: nil when the time is over or the connection broken; no bytes at the end.
+  /// - Returns: nil at the deadline or if the connection broke; no bytes at the end.
   private func receive(_ limit: Int, _ deadline: Deadline) -> [UInt8]? {
     var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
     while true {
@@ -118,7 +118,7 @@ struct PageConnection {
     }
   }
 
-  /// Reads a little of what still comes after a refusal, or else the system would take back the answer, and no more.
+  /// Reads a little of what follows a refused request: otherwise the system would discard the answer.
   private mutating func linger() {
     shutdown(descriptor, Int32(SHUT_WR))
     let deadline = Deadline(seconds: 1)

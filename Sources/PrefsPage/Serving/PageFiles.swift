@@ -1,4 +1,4 @@
-/// The files of the page, which are inside the program.
+/// The files of the page, embedded in the program.
 enum PageFiles {
   struct File {
     let type: String
@@ -7,7 +7,7 @@ enum PageFiles {
 
   private static let script = "text/javascript; charset=utf-8"
 
-  /// The file at a path within the page; nil where there is none.
+  /// The file at a path within the page; nil if there is none.
   static func file(_ path: String) -> File? {
     switch path {
     case "": File(type: "text/html; charset=utf-8", bytes: PackageResources.index_html)

@@ -8,16 +8,16 @@ struct PageHandler: Sendable {
   let store: PageStore
   let events: EventStream
   let lifetime: PageLifetime
-  /// Runs when a token was traded: what led to it is not needed any more.
+  /// Called when a token was traded: the file that led to the page can be removed.
   let didOpen: @Sendable () -> Void
-  /// Is called with the host that the page was asked for at another port than its own.
+  /// Called with the host of a request for another port.
   var atOtherPort: @Sendable (_ host: String) -> Void = { _ in }
 
-  /// Larger requests are refused.
+  /// The maximum size of a request.
   static let bodyLimit = 8 << 20
   private static let tokenRequestLimit = 1 << 10
   private static let sessionHeader = "x-coffer-session"
-  /// Marks what the page asks for by itself: it does not keep the page alive.
+  /// The header of requests that the page makes by itself: they do not keep it alive.
   private static let automaticHeader = "x-coffer-automatic"
 
   func answer(_ request: HTTPHead, _ body: (_ limit: Int) throws -> [UInt8]) -> HTTPAnswer {
@@ -46,7 +46,7 @@ struct PageHandler: Sendable {
         answer.closes = true
         return answer
       } catch {
-        // It was not sealed by the page.
+        // The request was not sealed by the page.
         return Self.refused
       }
     }
@@ -65,7 +65,7 @@ struct PageHandler: Sendable {
     return try sealed(200, text, "session", request, session.tokenChannel)
   }
 
-  /// - Throws: Where the request is not sealed by the page.
+  /// - Throws: If the request is not sealed by the page.
   private func answer(
     _ name: String, _ request: SealedChannel.Request, _ channel: SealedChannel, isAutomatic: Bool
   ) throws -> HTTPAnswer {
@@ -91,12 +91,12 @@ struct PageHandler: Sendable {
       .bytes(try channel.seal(text, for: "\(outcome) \(name)", answering: request)))
   }
 
-  /// - Returns: nil for the events, which are no text.
+  /// - Returns: nil for the events, which are not text.
   private func call(_ name: String, _ body: UnsafeRawBufferPointer) throws -> String? {
     switch name {
     case "events": return nil
     case "unlock":
-      // The body is the passphrase and nothing else: it goes to memory that is wiped, past every text.
+      // The body is only the passphrase: it goes to memory that is wiped, and never into a String.
       try store.vault.unlock(SecretBytes(copying: body))
       return "{}"
     default: return try call(name, PageRequest(String(decoding: body, as: UTF8.self)))
@@ -113,7 +113,7 @@ struct PageHandler: Sendable {
     case "undo": return try store.undo(request)
     case "export": return try store.export(request)
     case "doctor": return try store.examination()
-    // Someone is typing.
+    // The user is typing.
     case "use": return "{}"
     case "lock":
       store.vault.lock()
@@ -122,7 +122,7 @@ struct PageHandler: Sendable {
     }
   }
 
-  /// The events from now on, each with its length before it, and bound to its place.
+  /// The events from now on, each after its length, and bound to its position.
   private func follow(_ request: SealedChannel.Request, _ channel: SealedChannel) throws -> HTTPAnswer {
     guard let (page, queue) = events.subscribe() else {
       return try sealed(429, Self.error("busy", "Too many pages."), "events", request, channel)

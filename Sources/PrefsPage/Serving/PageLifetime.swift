@@ -1,18 +1,18 @@
 import Synchronization
 
-/// When the page is over: a while after its last tab, or when it has been unused for long.
+/// When the page ends: a while after its last tab was closed, or when it was unused for long.
 final class PageLifetime: Sendable {
   enum End: Equatable {
     case lastTabClosed, idle
   }
 
-  /// How long after its last tab the page waits for another.
+  /// How long the page waits for another tab after its last one.
   static let tabGrace = Duration.seconds(60)
 
   private struct State {
     var lastUse: ContinuousClock.Instant
     var tabs = 0
-    /// When the last tab went away; nil before there was one.
+    /// When the last tab was closed; nil before there was one.
     var lastTabGone: ContinuousClock.Instant?
   }
 
@@ -25,7 +25,7 @@ final class PageLifetime: Sendable {
     state = Mutex(State(lastUse: now()))
   }
 
-  /// The page was used.
+  /// Records that the page was used.
   func use() { state.withLock { $0.lastUse = now() } }
 
   func openTab() { state.withLock { $0.tabs += 1 } }
@@ -37,7 +37,7 @@ final class PageLifetime: Sendable {
     }
   }
 
-  /// Whether the page is over now, and why.
+  /// Why the page ends now; nil if it does not.
   var end: End? {
     state.withLock { state in
       if now() - state.lastUse >= idleLimit { return .idle }

@@ -10,12 +10,12 @@ import Synchronization
   import Glibc
 #endif
 
-/// Listens where the page is to be reached, on loopback or at a socket of this user's.
+/// Listens for the page, on loopback or at a socket of this user's.
 ///
-/// A server for the page alone: what others send costs a connection for a while, and a head of limited size.
+/// It serves only the page: other requests cost a connection for a while, and a head of limited size.
 final class PageServer: Sendable {
   enum Place {
-    /// 0 for a port that is free.
+    /// 0 for any free port.
     case loopback(port: UInt16)
     case socket(path: String)
   }
@@ -31,7 +31,7 @@ final class PageServer: Sendable {
 
   /// Listens.
   ///
-  /// - Throws: ``Failure`` where it cannot listen.
+  /// - Throws: ``Failure`` if it cannot listen.
   init(_ place: Place) throws {
     switch place {
     case .loopback(let port):
@@ -51,14 +51,14 @@ final class PageServer: Sendable {
     source.setEventHandler { [descriptor, connections] in
       let connection = accept(descriptor, nil, nil)
       guard connection >= 0 else {
-        // Without a free descriptor one that waits has to go; the next attempt follows at once.
+        // Without a free descriptor, an idle connection is closed; the next attempt follows at once.
         if [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(errno) {
           connections.closeOne()
           usleep(20_000)
         }
         return
       }
-      connections.take(connection, handler)
+      connections.serve(connection, handler)
     }
     source.setCancelHandler { [descriptor] in close(descriptor) }
     source.resume()
@@ -99,7 +99,7 @@ final class PageServer: Sendable {
   private static func listen(path: String) throws -> Int32 {
     try makeWay(path)
     let descriptor = try make(AF_UNIX, path)
-    // A socket belongs to this user alone from the moment it exists. Nothing else runs yet that the mask would be for.
+    // Only this user may use the socket, from the moment it exists. No other thread is running yet that the mask would affect.
     let mask = umask(0o177)
     defer { umask(mask) }
     let code = withAddress(path) { address, size in
@@ -124,9 +124,9 @@ final class PageServer: Sendable {
     return Failure(.inputOutput, "cannot listen at \(name): \(Failure.systemMessage(code)). Name another one.")
   }
 
-  /// Removes a socket without a listener.
+  /// Removes a socket that has no listener.
   ///
-  /// - Throws: ``Failure`` where something else is in the way.
+  /// - Throws: ``Failure`` if something else is at the path.
   private static func makeWay(_ path: String) throws {
     guard path.utf8.count < MemoryLayout.size(ofValue: sockaddr_un().sun_path) else {
       throw Failure(.usage, "\(path) is too long for a socket.")
@@ -147,7 +147,7 @@ final class PageServer: Sendable {
   private static func withAddress(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32 {
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
-    // The rest stays zero, which ends the path.
+    // The rest stays zero, which terminates the path.
     withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
     return withUnsafePointer(to: &address) { pointer in
       pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(MemoryLayout<sockaddr_un>.size)) }
@@ -160,8 +160,8 @@ private func startListening(_ descriptor: Int32) -> Int32 { listen(descriptor, 1
 
 /// The connections of a server: few enough to leave descriptors for the store.
 ///
-/// Where there are too many, one that waits for a request is closed: first those that have never made a request of the page,
-/// the oldest of them first.
+/// If there are too many, one that waits for a request is closed: first those that have never made a request of the page, the
+/// oldest of them first.
 private final class OpenConnections: Sendable {
   private struct Entry {
     let number: Int
@@ -179,7 +179,7 @@ private final class OpenConnections: Sendable {
   }
 
   private let state = Mutex(State())
-  /// More connections than these close others.
+  /// The maximum number of connections; a further one closes an idle one.
   private let limit: Int
 
   init() {
@@ -192,15 +192,15 @@ private final class OpenConnections: Sendable {
     limit = known ? min(128, max(8, Int(clamping: limits.rlim_cur) / 4)) : 64
   }
 
-  /// Serves a new connection, in the place of another one where there are too many.
-  func take(_ descriptor: Int32, _ handler: @escaping PageConnection.Handler) {
+  /// Serves a new connection; closes an idle one if there are too many.
+  func serve(_ descriptor: Int32, _ handler: @escaping PageConnection.Handler) {
     FileDescriptor.closeOnExecution(descriptor)
-    // A page that reads nothing must not keep a thread for ever.
+    // A page that reads nothing must not block a thread forever.
     var time = timeval(tv_sec: 30, tv_usec: 0)
     setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
     let number = state.withLock { state -> Int? in
       if state.entries.count >= limit { Self.closeOne(&state) }
-      // Those that end take a moment; no one may make them pile up.
+      // Connections serve a moment to end; they must not pile up.
       guard !state.isOver, state.entries.count < limit + 16 else { return nil }
       state.next += 1
       state.entries.append(Entry(number: state.next, descriptor: descriptor))
@@ -227,7 +227,7 @@ private final class OpenConnections: Sendable {
     }
   }
 
-  /// Closes one that waits.
+  /// Closes an idle connection.
   func closeOne() { state.withLock { Self.closeOne(&$0) } }
 
   private static func closeOne(_ state: inout State) {

@@ -1,15 +1,15 @@
-/// Decides from a request's head whether it may come from the page that was opened.
+/// Decides from a request's head whether it may come from the opened page.
 ///
-/// What is refused learns nothing: the answer is the same for every reason.
+/// Refusals reveal nothing: the answer is the same for every reason.
 struct RequestGate: Sendable {
-  /// Where the page is reached.
+  /// How browsers reach the page.
   enum Place: Sendable {
     case loopback(port: UInt16)
     /// Behind a reverse proxy in front of a socket: only the proxy knows the page's own address.
     case socket
   }
 
-  /// The head of a request, as far as it counts here.
+  /// The parts of a request's head that matter here.
   struct Head {
     var method: String
     var path: String
@@ -23,24 +23,24 @@ struct RequestGate: Sendable {
     var session: String?
   }
 
-  /// What a request that may pass asks for.
+  /// What a permitted request asks for.
   enum Passed: Equatable {
-    /// A file of the page, by its path within.
+    /// A file of the page, by its path within it.
     case file(String)
     /// Trades a token for a session.
     case session
-    /// Something that takes a session, which it has.
+    /// A call within a session.
     case call(String)
   }
 
-  /// What is sealed.
+  /// The type of sealed bodies.
   private static let type = "application/octet-stream"
 
   let place: Place
-  /// The random folder that the page lies in: anyone who only finds the port gets nothing at all.
+  /// The random folder of the page: anyone who only finds the port gets nothing.
   let folder: String
 
-  /// - Returns: nil where the request is refused.
+  /// - Returns: nil if the request is refused.
   func passed(_ head: Head, isSession: (String) -> Bool) -> Passed? {
     guard isOwnHost(head.host), let path = path(head.path) else { return nil }
     switch head.method {
@@ -48,7 +48,7 @@ struct RequestGate: Sendable {
       guard isOwnOrigin(head.origin, head.host, required: false), mayFetchFile(head, path) else { return nil }
       return .file(path)
     case "POST":
-      // No form can send this type, and no other page may ask for them without our consent, which we do not give.
+      // No form can send this type, and other pages would need our consent to send it, which we do not give.
       guard isOwnOrigin(head.origin, head.host, required: true), head.fetchSite.map({ $0 == "same-origin" }) ?? true,
         head.contentType == Self.type, path.hasPrefix("api/")
       else { return nil }
@@ -59,8 +59,8 @@ struct RequestGate: Sendable {
     }
   }
 
-  /// The host of a refused request by someone who has the address, on this computer, but for the port: it was forwarded from
-  /// another one.
+  /// The host of a refused request with the right path but another host or port of this computer: the port was forwarded from
+  /// another computer.
   func otherPort(_ head: Head) -> String? {
     guard case .loopback(let port) = place, path(head.path) != nil, let host = head.host else { return nil }
     let names = ["127.0.0.1:", "localhost:"]
@@ -89,7 +89,7 @@ struct RequestGate: Sendable {
     return path.hasPrefix(prefix) ? String(path.dropFirst(prefix.count)) : nil
   }
 
-  /// The page itself is opened from the terminal, or by a file that leads to it; all else is asked for by the page.
+  /// The page itself is opened from the terminal, or by a file that redirects to it; the page requests everything else.
   private func mayFetchFile(_ head: Head, _ path: String) -> Bool {
     guard let site = head.fetchSite else { return true }
     if path.isEmpty { return head.fetchMode == "navigate" && head.fetchDestination == "document" }

@@ -1,15 +1,15 @@
 import CofferCrypto
 
-/// What a page and its program say to each other, sealed with a key that only they have.
+/// Encrypts the messages between a page and its program with a key that only they have.
 ///
-/// A port is not a program: when this one has ended, anyone on the host may listen there. A program without the key can read
-/// nothing that a page sends, and say nothing that a page believes. The cipher is XAES-256-GCM, which `channel.js` has as well.
+/// Once this program has ended, anyone on the host may listen at its port. A program without the key can neither read nor forge
+/// the messages. The cipher is XAES-256-GCM, as in `channel.js`.
 struct SealedChannel: Sendable {
   private let key: SecretBytes
 
   init(key: SecretBytes) { self.key = key }
 
-  /// The channel for the trade of a token.
+  /// The channel for trading a token.
   init(token: String) throws {
     key = try HKDF.deriveKey(
       from: SecretBytes(copying: token), salt: [], info: Array("prefs-ui token".utf8), count: XAES256GCM.keyByteCount)
@@ -17,19 +17,19 @@ struct SealedChannel: Sendable {
 
   func isSame(as other: SealedChannel) -> Bool { key.isEqual(to: other.key) }
 
-  /// A request as it came.
+  /// A request as received.
   struct Request {
     fileprivate let bytes: [UInt8]
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-    /// What answers to it are bound to, so that no answer passes for that to another request.
+    /// Answers are bound to this, so that none passes for the answer to another request.
     fileprivate var nonce: ArraySlice<UInt8> { bytes.prefix(XAES256GCM.nonceByteCount) }
   }
 
-  /// Opens a request, and lends its contents to `body`; they are wiped afterwards.
+  /// Opens a request, and passes its contents to `body`; they are wiped afterwards.
   ///
-  /// - Throws: `CryptoError.authenticationFailed` where it is not the page's, or for another purpose.
+  /// - Throws: `CryptoError.authenticationFailed` if the page has not sealed it, or for another purpose.
   func open<R>(_ request: Request, for purpose: String, _ body: (UnsafeRawBufferPointer) throws -> R) throws -> R {
     try XAES256GCM(key: key).withOpened(request.bytes[...], additionalData: Array(purpose.utf8), body)
   }

@@ -9,17 +9,17 @@ import PrefsCommands
   import Glibc
 #endif
 
-/// A setting as the list knows it: enough to sort, filter and search, without its value.
+/// A setting in the list: enough to sort, filter and search, without its value.
 struct IndexedSetting: Sendable {
   let collection: String
   let key: String
-  /// nil for a setting that is declared, or given by an administrator, and not stored.
+  /// nil for a setting that is not stored, only declared or set by an administrator.
   let info: ItemInfo?
-  /// Whether it is stored, and not what its declaration has as the default.
+  /// Whether it is stored, and differs from its declared default.
   let isChanged: Bool
   /// Whether something is wrong with it, or it is deprecated.
   let hasProblem: Bool
-  /// What a search looks at, in small letters: its name, its summary and its text.
+  /// The lower-case text to search: its name, its summary and its text.
   ///
   /// Never a secret, and nothing sealed.
   let searchText: [UInt8]
@@ -45,7 +45,7 @@ struct SettingFilter: Hashable, Sendable {
   /// nil for all.
   var collection: ByteString?
   var kind = Kind.all
-  /// Words that have to be in a setting, each somewhere.
+  /// Words that must all occur in a setting.
   let words: [[UInt8]]
 
   init(collection: String? = nil, kind: Kind = .all, search: String = "") {
@@ -65,7 +65,7 @@ struct SettingFilter: Hashable, Sendable {
 }
 
 extension [UInt8] {
-  /// Whether `word` stands somewhere in it.
+  /// Whether `word` occurs in it.
   fileprivate func contains(_ word: [UInt8]) -> Bool {
     withUnsafeBytes { text in
       word.withUnsafeBytes { word in

@@ -1,7 +1,7 @@
 import Coffer
 import PrefsCommands
 
-/// What a page asks for: a JSON object.
+/// A request of a page: a JSON object.
 struct PageRequest {
   private let members: [String: Value]
 
@@ -48,7 +48,7 @@ struct PageRequest {
     }
   }
 
-  /// Which settings a list is to show.
+  /// Which settings to list.
   func filter() throws -> SettingFilter {
     let kind = try optionalText("filter") ?? SettingFilter.Kind.all.rawValue
     guard let kind = SettingFilter.Kind(rawValue: kind) else { throw Failure(.usage, "unknown filter.") }

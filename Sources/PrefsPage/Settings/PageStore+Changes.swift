@@ -7,7 +7,7 @@ import PrefsCommands
   import Foundation
 #endif
 
-/// The setting has changed meanwhile; nothing was changed.
+/// A setting was changed meanwhile; nothing was saved.
 struct ChangeConflict: Error {
   /// The settings as they are now, as JSON.
   let settings: [String]
@@ -18,9 +18,9 @@ struct UndoRecord: Sendable {
   struct Entry: Sendable {
     let collection: String
     let key: String
-    /// What was there; nil where the key was not.
+    /// The previous item; nil if there was none.
     let before: Item?
-    /// The version that the save left, or an undo of later saves has left again; 0 where the key is gone.
+    /// The version after the save, or after the undo of later saves; 0 if the key was removed.
     var version: CommitNumber
 
     fileprivate func isOf(_ other: Entry, version: CommitNumber) -> Bool {
@@ -37,7 +37,7 @@ struct UndoRecord: Sendable {
 struct UndoStack: Sendable {
   private var records: [UndoRecord] = []
   private var last: Int64 = 0
-  /// Earlier ones are forgotten: each keeps values in memory.
+  /// The maximum number of them: each keeps values in memory.
   private static let limit = 100
 
   mutating func add(_ entries: [UndoRecord.Entry]) -> Int64 {
@@ -48,9 +48,9 @@ struct UndoStack: Sendable {
 
   func record(_ number: Int64) -> UndoRecord? { records.first { $0.number == number } }
 
-  /// Takes out a record that was undone, so that those before it stand on what the undo has left.
+  /// Removes a record that was undone, and bases earlier ones on the versions after the undo.
   ///
-  /// - Parameter undoing: What the undo did, key by key as the record.
+  /// - Parameter undoing: The record of the undo, with the same keys.
   mutating func remove(_ record: UndoRecord, undoing: [UndoRecord.Entry]) {
     records.removeAll { $0.number == record.number }
     for (undone, left) in zip(record.entries, undoing) {
@@ -65,7 +65,7 @@ struct UndoStack: Sendable {
 }
 
 extension PageStore {
-  /// What is to become of a setting.
+  /// A change to a setting.
   private struct Change {
     enum Action {
       case set(text: String, type: String)
@@ -75,7 +75,7 @@ extension PageStore {
 
     let collection: String
     let key: String
-    /// The version that the person saw; 0 stands for none.
+    /// The version that the user saw; 0 for none.
     let version: CommitNumber
     let action: Action
 
@@ -98,7 +98,7 @@ extension PageStore {
 
   /// Makes all changes in one transaction, or none of them.
   ///
-  /// - Throws: ``ChangeConflict`` where one of the settings is no longer what the person saw.
+  /// - Throws: ``ChangeConflict`` if one of the settings is no longer what the user saw.
   func change(_ request: PageRequest) throws -> String {
     let changes = try request.objects("changes").map(Change.init)
     guard !changes.isEmpty, changes.count <= Self.changeLimit else {
@@ -137,7 +137,7 @@ extension PageStore {
     if !settings.isEmpty { throw ChangeConflict(settings: settings) }
   }
 
-  /// What is there before a change of settings, also under other names of theirs, which follow.
+  /// The items before a change of settings, including those under other names of theirs, which follow.
   private func snapshot(
     _ settings: [(collection: String, key: String)], _ transaction: borrowing ReadWriteTransaction
   ) throws -> [UndoRecord.Entry] {
@@ -153,7 +153,7 @@ extension PageStore {
       }
   }
 
-  /// The same with the versions that the change leaves.
+  /// The same with the versions after the change.
   private func left(
     _ entries: [UndoRecord.Entry], _ transaction: borrowing ReadWriteTransaction
   ) throws -> [UndoRecord.Entry] {
@@ -196,7 +196,7 @@ extension PageStore {
     }
   }
 
-  /// The settings as they are now, and the number under which all of it is undone.
+  /// The settings as they are now, and the number that undoes the save.
   private func answer(_ entries: [UndoRecord.Entry], undone: UndoRecord? = nil) throws -> String {
     let number = undoing.withLock { undoing in
       if let undone { undoing.remove(undone, undoing: entries) }
@@ -211,7 +211,7 @@ extension PageStore {
 
   // MARK: - Undoing
 
-  /// Restores what a save of this page has changed, unless it has changed since.
+  /// Restores the items that a save of this page changed, unless they have changed since.
   ///
   /// - Throws: ``ChangeConflict``.
   func undo(_ request: PageRequest) throws -> String {
@@ -223,7 +223,7 @@ extension PageStore {
     session.files.forget()
     let entries = try unlocking {
       try connection.readWrite { transaction in
-        // It was there before.
+        // It existed before.
         transaction.session.settingRules?.allowsUndeclared = true
         try requireUnchanged(record.entries.map { ($0.collection, $0.key, $0.version) }, json, transaction)
         let before = try snapshot(record.entries.map { ($0.collection, $0.key) }, transaction)

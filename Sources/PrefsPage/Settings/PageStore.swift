@@ -9,14 +9,14 @@ import Synchronization
   import Foundation
 #endif
 
-/// What the page does with its store; each answer is JSON.
+/// The operations of the page on its store; each answer is JSON.
 final class PageStore: Sendable {
   let database: Database
   let isReadOnly: Bool
-  /// Whether secrets are shown when that is asked for.
+  /// Whether secrets are shown on request.
   let mayReveal: Bool
   let scope: CollectionScope
-  /// Reads and writes for requests, one after the other.
+  /// Reads and writes for requests, one at a time.
   let connection: Connection
   private let index: Mutex<SettingsIndex>
   private let files = Mutex<(collections: [ByteString], task: Task<Void, Never>)?>(nil)
@@ -24,7 +24,7 @@ final class PageStore: Sendable {
   let session: CommandSession
   let vault: PageVault
 
-  /// - Throws: What reading the store throws.
+  /// - Throws: If the store cannot be read.
   init(
     _ database: Database, session: CommandSession, scope: CollectionScope, isReadOnly: Bool, mayReveal: Bool = true,
     vault: PageVault
@@ -43,7 +43,7 @@ final class PageStore: Sendable {
 
   // MARK: - Following
 
-  /// Calls `handler` with each commit, as JSON, once the list has it.
+  /// Calls `handler` with each commit, as JSON, once it is in the list.
   func follow(_ handler: @escaping @Sendable (String) -> Void) throws -> CommitRegistration {
     let follower = try database.makeConnection()
     followFiles(handler)
@@ -57,12 +57,12 @@ final class PageStore: Sendable {
       },
       onTrouble: { [options = session.options] error in
         if let error { options.note("changes cannot be read at present: \(error)") }
-        // The pages read again, and show the same.
+        // The pages fetch again, and show the same.
         handler(CommitText.everything)
       })
   }
 
-  /// Follows the administrators' files of the collections that are there now.
+  /// Follows the administrators' files of the present collections.
   private func followFiles(_ handler: @escaping @Sendable (String) -> Void) {
     let collections = index.withLock { $0.reader.collections }
     files.withLock { files in
@@ -77,14 +77,14 @@ final class PageStore: Sendable {
     }
   }
 
-  /// Reads administrators' files, and what is in force, again.
+  /// Reads administrators' files, and the values in force, again.
   private func readFiles(_ handler: (String) -> Void) {
     session.files.forget()
     try? index.withLock { index in try connection.read { try index.rebuild($0) } }
     handler(CommitText.everything)
   }
 
-  /// More keys than these are not named one by one.
+  /// The maximum number of keys that are listed.
   private static let namedKeys = 500
 
   private func text(of commit: Commit) -> String {
@@ -102,12 +102,12 @@ final class PageStore: Sendable {
     ])
   }
 
-  // MARK: - Looking
+  // MARK: - Reading
 
-  /// The most rows that one answer has.
+  /// The maximum number of rows in an answer.
   private static let rowLimit: Int64 = 500
 
-  /// A part of the list, with the numbers for the sidebar.
+  /// A part of the list, with the counts for the sidebar.
   func list(_ request: PageRequest) throws -> String {
     let filter = try request.filter()
     let offset = Int(max(0, try request.integer("offset") ?? 0))
@@ -138,7 +138,7 @@ final class PageStore: Sendable {
     ])
   }
 
-  /// One setting with all there is to say of it.
+  /// One setting with all its details.
   func setting(_ request: PageRequest) throws -> String {
     let (collection, key) = try name(in: request)
     return try connection.read { try json.whole(key, collection, $0) }
@@ -183,7 +183,7 @@ final class PageStore: Sendable {
     ])
   }
 
-  /// What the page shows at its head.
+  /// What the page shows in its header.
   func about() -> String {
     JSONText.object([
       ("store", JSONText.quoted(database.path)), ("readOnly", isReadOnly ? "true" : "false"),

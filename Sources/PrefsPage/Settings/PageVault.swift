@@ -8,30 +8,30 @@ import Synchronization
   import Foundation
 #endif
 
-/// The vault of the page's store: how it is opened, and when it is locked again, however it was opened.
+/// Unlocks the vault of the page's store, and locks it again in time, however it was unlocked.
 final class PageVault: Sendable {
-  /// Until when it is open.
+  /// Until when it is unlocked.
   private enum Opening {
-    /// By what was named or typed: until then.
+    /// Unlocked with a named or typed key: until then.
     case until(ContinuousClock.Instant)
-    /// With the key that `prefs unlock` keeps: as long as that.
+    /// Unlocked with the key that `prefs unlock` keeps: as long as that is kept.
     case kept
   }
 
   private struct State {
     var opening: Opening?
-    /// Where `prefs unlock` keeps the key of the vault that was opened.
+    /// Where `prefs unlock` keeps the key of the unlocked vault.
     var kept: UnlockState?
-    /// The end of the kept key when the vault was locked by hand: that key is not used again.
+    /// The expiry of the kept key when the vault was locked by hand: that key is not used again.
     var refusedEnd: Date?
-    /// What `prefs lock` had left when the vault was opened.
+    /// The mark of `prefs lock` when the vault was unlocked.
     var lockMark: LockMark?
   }
 
   private let database: Database
   private let session: CommandSession
   private let time: Duration
-  /// What was named for it when the program was started, and can be read again.
+  /// The key source that was named at the start, if it can be read again.
   private let keyFile: KeySource?
   private let state = Mutex(State())
   private let now: @Sendable () -> ContinuousClock.Instant
@@ -40,9 +40,9 @@ final class PageVault: Sendable {
   private var vault: Vault { database.vault }
 
   /// - Parameters:
-  ///   - time: How long it stays open.
-  ///   - now: The clock, which tests put forward.
-  ///   - changed: Is told when it is opened and locked.
+  ///   - time: How long it stays unlocked.
+  ///   - now: The clock, which tests advance.
+  ///   - changed: Called when it is unlocked or locked.
   init(
     _ database: Database, _ session: CommandSession, keyFile: KeySource?, time: Duration,
     now: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
@@ -50,7 +50,7 @@ final class PageVault: Sendable {
   ) {
     (self.database, self.session, self.keyFile, self.time) = (database, session, keyFile, time)
     (self.now, self.changed) = (now, changed)
-    // It may be open from the start.
+    // It may be unlocked from the start.
     if vault.isUnlocked { note(.until(now() + time)) }
   }
 
@@ -61,10 +61,11 @@ final class PageVault: Sendable {
     UnlockState(storeID: try Database.storeID(at: session.path), options: session.options)
   }
 
-  // MARK: - Opening
+  // MARK: - Unlocking
 
-  /// Opens it with the key that `prefs unlock` keeps, unless that was there already when the vault was locked by hand: while it is
-  /// locked, it goes unnoticed if someone has said of a sealed collection that it is not one.
+  /// Unlocks it with the key that `prefs unlock` keeps, unless that key was already kept when the vault was locked by hand.
+  ///
+  /// While the vault is locked, it would go unnoticed if someone had marked a sealed collection as not sealed.
   func unlockWithKeptKey() throws {
     guard vault.wasFound, !vault.isUnlocked else { return }
     let kept = try kept()
@@ -78,11 +79,11 @@ final class PageVault: Sendable {
 
   private func isRefused(_ kept: UnlockState) -> Bool {
     guard let refused = state.withLock({ $0.refusedEnd }) else { return false }
-    // The end is known to the moment, but for the way to an agent.
+    // The expiry is known precisely, except for the delay of asking an agent.
     return kept.end().map { abs($0.timeIntervalSince(refused)) < 1 } ?? true
   }
 
-  /// Opens it with its passphrase or a recovery key, in this process alone; an empty one stands for the key file that was named.
+  /// Unlocks it with its passphrase or a recovery key, only in this process; an empty one stands for the named key file.
   func unlock(_ secret: SecretBytes) throws {
     guard try vault.exists() else { throw Failure(.notFound, "the store has no vault.") }
     do {
@@ -102,7 +103,7 @@ final class PageVault: Sendable {
 
   // MARK: - Locking
 
-  /// Locks it until it is opened again on purpose.
+  /// Locks it until the user unlocks it again.
   func lock() {
     let end = try? kept().end()
     state.withLock { $0 = State(refusedEnd: end) }
@@ -110,7 +111,7 @@ final class PageVault: Sendable {
     changed(false)
   }
 
-  /// Locks it where its time is over, or `prefs lock` was run; called every moment.
+  /// Locks it if its time is over, or `prefs lock` was run; called every moment.
   func check() {
     let state = state.withLock { $0 }
     guard vault.isUnlocked, let opening = state.opening else { return }

@@ -1,7 +1,7 @@
 import Coffer
 import PrefsCommands
 
-/// Makes entries of the list from a store: what is stored, what is declared, and what an administrator gives.
+/// Reads entries of the list from a store: stored, declared, and administrators' settings.
 struct SettingReader: Sendable {
   let declared: DeclaredKeys
   /// The environments of the store.
@@ -9,7 +9,7 @@ struct SettingReader: Sendable {
   private var effective: [ByteString: EffectiveSettings] = [:]
   private var sealed: Set<ByteString>
 
-  /// Longer texts are searched up to here.
+  /// How far longer texts are searched.
   private static let searchedByteCount = 64 << 10
 
   init(_ transaction: borrowing ReadTransaction) throws {
@@ -18,12 +18,12 @@ struct SettingReader: Sendable {
     sealed = Set(try transaction.sealedCollections().map { ByteString($0) })
   }
 
-  /// The collections that were looked at, sorted.
+  /// The collections that were read, sorted.
   var collections: [ByteString] { effective.keys.sorted() }
 
   func isSealed(_ collection: String) -> Bool { sealed.contains(ByteString(collection)) }
 
-  /// Looks at what is not in a commit's list of keys: whether the collection is sealed.
+  /// Reads what a commit's list of keys does not show: whether the collection is sealed.
   mutating func follow(_ collection: String, _ transaction: borrowing ReadTransaction) throws {
     if try transaction.isSealed(collection: collection) {
       sealed.insert(ByteString(collection))
@@ -33,7 +33,7 @@ struct SettingReader: Sendable {
     _ = try known(collection, transaction)
   }
 
-  /// The collections that show values of one: itself and its environments.
+  /// The collections that show values of `collection`: itself and its environments.
   func showing(_ collection: String) -> [String] {
     [collection] + environments.filter { $0.parent.utf8.elementsEqual(collection.utf8) }.map(\.collection)
   }
@@ -46,7 +46,7 @@ struct SettingReader: Sendable {
     return settings
   }
 
-  /// What is in force in a collection, with an administrator's files as they were when it was looked at first.
+  /// The values in force in a collection, with administrators' files as they were when it was first read.
   func effectiveSettings(
     in collection: String, _ transaction: borrowing some Reading & ~Copyable
   ) throws -> EffectiveSettings {
@@ -55,12 +55,12 @@ struct SettingReader: Sendable {
 
   // MARK: - Entries
 
-  /// What a collection has of a key, or, in an environment, else its parent.
+  /// The item of a key in a collection, or, in an environment, else in its parent.
   private struct Stored {
     let info: ItemInfo
-    /// nil where it is sealed.
+    /// nil if it is sealed.
     let value: Value?
-    /// The place of its collection among those that show.
+    /// The index of its collection among the visible ones.
     let place: Int
   }
 
@@ -93,7 +93,7 @@ struct SettingReader: Sendable {
     return settings
   }
 
-  /// The entry of a key; nil where there is nothing to show.
+  /// The entry of a key; nil if there is nothing to show.
   func setting(
     _ key: String, _ collection: String, _ transaction: borrowing ReadTransaction
   ) throws -> IndexedSetting? {
@@ -147,14 +147,14 @@ struct SettingReader: Sendable {
 }
 
 extension Reading where Self: ~Copyable {
-  /// What is in force in a collection of the page, which shows environments beside their collections.
+  /// The values in force in a collection of the page, which shows environments beside their collections.
   borrowing func effectiveSettings(in collection: String) throws -> EffectiveSettings {
     try effectiveSettings(of: collection, parent: shown(collection).dropFirst().first)
   }
 }
 
 extension Value.Kind {
-  /// Whether values of this kind are searched: everything that is read as text, but no bytes and no secrets.
+  /// Whether values of this kind are searched: everything with a text except data and secrets.
   fileprivate var isSearched: Bool {
     switch self {
     case .data, .secret, .sealed, .null: false

@@ -10,11 +10,11 @@ struct SettingsIndex: Sendable {
   }
 
   private(set) var settings: [IndexedSetting] = []
-  /// Grows with each change of the list.
+  /// Increases with each change of the list.
   private(set) var revision = 0
-  /// The last commit that is in it.
+  /// The last commit that it includes.
   private(set) var lastCommit: CommitNumber = 0
-  /// The generation of the store that this is a commit of.
+  /// The generation of the store of this commit.
   private var generation = 0
   private let scope: CollectionScope
   private(set) var reader: SettingReader
@@ -44,7 +44,7 @@ struct SettingsIndex: Sendable {
     return Set(names.map { ByteString($0) }).sorted().map(\.string).filter(scope.contains)
   }
 
-  /// Takes in what a commit has changed.
+  /// Applies the changes of a commit.
   mutating func apply(_ commit: Commit, _ transaction: borrowing ReadTransaction) throws {
     guard commit.generation == generation else {
       try rebuild(transaction)
@@ -54,7 +54,7 @@ struct SettingsIndex: Sendable {
     guard commit.number > lastCommit else { return }
     let collections = commit.changedCollections
     let isWhole = collections.isEmpty || commit.scope != .keys
-    // Nothing changed but declarations or environments, or too much to be listed.
+    // Only declarations or environments changed, or too much to be listed.
     if isWhole || !commit.actions.isEmpty { return try rebuild(transaction) }
     for collection in collections {
       let keys = commit.changedKeys(inCollection: collection)
@@ -83,7 +83,7 @@ struct SettingsIndex: Sendable {
     }
   }
 
-  /// The first setting, in the list's order, for which `condition` holds, as it does for all after it.
+  /// The first setting in the list's order for which `condition` holds; it must hold for all after it.
   private func firstIndex(where condition: (IndexedSetting) -> Bool) -> Int {
     var range = 0..<settings.count
     while !range.isEmpty {
@@ -93,11 +93,11 @@ struct SettingsIndex: Sendable {
     return range.lowerBound
   }
 
-  // MARK: - Asking
+  // MARK: - Filtering
 
   private static let rememberedMatches = 16
 
-  /// The places of the settings that a filter accepts.
+  /// The indices of the settings that a filter accepts.
   mutating func matches(_ filter: SettingFilter) -> [Int] {
     if let known = matches[filter] { return known }
     let range = range(of: filter.collection)
@@ -117,7 +117,7 @@ struct SettingsIndex: Sendable {
     return start..<end
   }
 
-  /// The collections with the numbers of their settings that a filter accepts, whatever collection that names.
+  /// The collections with the counts of their settings that a filter accepts, ignoring the filter's collection.
   mutating func counts(_ filter: SettingFilter) -> [(name: String, count: Int)] {
     var everywhere = filter
     everywhere.collection = nil
@@ -134,9 +134,9 @@ struct SettingsIndex: Sendable {
   }
 }
 
-/// The collections that the page is about.
+/// The collections that the page shows.
 struct CollectionScope: Sendable {
-  /// Those that were named; none of them for all.
+  /// The named ones; empty for all.
   let named: [String]
 
   func contains(_ collection: String) -> Bool {

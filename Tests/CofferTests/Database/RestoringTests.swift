@@ -183,7 +183,7 @@ import Testing
   }
 
   enum Replacement: String, CaseIterable, CustomTestStringConvertible {
-    case restored, madeAnew, linkedElsewhere
+    case restored, recreated, linkedElsewhere
 
     var testDescription: String { rawValue }
   }
@@ -207,7 +207,7 @@ import Testing
 
     switch replacement {
     case .restored: try restore()
-    case .madeAnew:
+    case .recreated:
       for suffix in ["", "-wal", "-shm"] { unlink(store.path + suffix) }
       try FileManager.default.copyItem(atPath: backup, toPath: store.path)
     case .linkedElsewhere:

@@ -110,14 +110,14 @@ extension WriterTests {
     database.add(transactionObserver: observer, extent: .databaseLifetime)
     // Before the call; behind another call of the connection; waiting for another connection's write.
     for wait in 0..<3 {
-      let mayGoOn = DispatchSemaphore(value: 0)
+      let mayContinue = DispatchSemaphore(value: 0)
       let holder = wait == 1 ? connection : other
       if wait > 0 {
         await withCheckedContinuation { isHeld in
           holder.asyncReadWrite(
             { _ in
               isHeld.resume()
-              mayGoOn.wait()
+              mayContinue.wait()
             }, completion: { _ in })
         }
       }
@@ -127,7 +127,7 @@ extension WriterTests {
           Thread.detachNewThread {
             if wait == 2 { while !connection.lending.isParked { sched_yield() } }
             cancel()
-            mayGoOn.signal()
+            mayContinue.signal()
           }
         }
         try await connection.write { _ in notToRun() }

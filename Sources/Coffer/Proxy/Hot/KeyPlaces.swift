@@ -118,7 +118,7 @@ extension ProxyState {
 
   /// Makes the next read of each typed key check the visible value again, since something outside the store may now override
   /// it.
-  func checkKeysAnew() {
+  func recheckKeys() {
     lock.withExclusive {
       items.forEach { if $0.isRemembered { $0.update() } }
     }

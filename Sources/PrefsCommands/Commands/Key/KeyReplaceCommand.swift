@@ -49,7 +49,7 @@ struct KeyReplaceCommand: ParsableCommand {
       let staysAny = all.contains { !replacement.dropped.contains($0.id) }
       let sources = staysAny ? try replacement.sources() : []
       try slots.holder.checkRewritable()
-      // The file that tells of them is about to go, and the new slot may get the number of one.
+      // The file that lists them is about to be removed, and the new slot may get the number of one.
       for slot in left {
         try slots.holder.removeSlot(slot.id)
         replacement.dropped.remove(slot.id)

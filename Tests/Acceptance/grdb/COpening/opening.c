@@ -1,6 +1,6 @@
 // The two things that must happen around the opening of a connection, and that no hook of SQLite offers: the VFS is
 // registered before the first one, and not earlier, because a program may call sqlite3_config() only until SQLite is
-// initialized; and each new database is told to keep the end of its pages free.
+// initialized; and each new database keeps the end of its pages free.
 #define _GNU_SOURCE
 #include "opening.h"
 
