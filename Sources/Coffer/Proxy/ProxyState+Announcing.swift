@@ -48,7 +48,7 @@ extension ProxyState {
         defer { announcer.unannounced = [] }
         return announcer.unannounced
       }
-      for batch in batches { announcer.listeners.tell(batch, core) }
+      for batch in batches { announcer.listeners.notify(batch, core) }
     }
   }
 
