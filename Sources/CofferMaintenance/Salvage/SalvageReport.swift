@@ -63,11 +63,11 @@ public struct SalvageReport: Sendable, Equatable {
   /// The damaged pages, in order.
   public internal(set) var damagedPages: [DamagedPages] = []
   /// The damaged ones of the envelope's two copies, 0 and 1; a single one is no loss.
-  public internal(set) var damagedEnvelopeCopies: [Int] = []
+  package internal(set) var damagedEnvelopeCopies: [Int] = []
   /// The number of log frames that were used because they belong to whole commits.
-  public internal(set) var logFrameCount = 0
+  package internal(set) var logFrameCount = 0
   /// The number of lost log frames: damaged, or after a damaged one.
-  public internal(set) var lostLogFrameCount = 0
+  package internal(set) var lostLogFrameCount = 0
   /// The number of collections saved.
   public internal(set) var collectionCount = 0
   /// The number of items saved.

@@ -10,13 +10,13 @@ public struct ChangeLogReport: Sendable {
   /// and if the log no longer has its commit.
   ///
   /// Without one, only the chain vouches for the log, and anyone with the store's key can rebuild that.
-  public let recordedCommit: CommitNumber?
+  package let recordedCommit: CommitNumber?
   /// The commit of a record that vouches for nothing any more, because the log begins after that commit.
   package let passedCommit: CommitNumber?
   /// The commits that erased collections, see `ReadWriteTransaction.erase(collection:)`.
-  public let erasures: [CommitNumber]
+  package let erasures: [CommitNumber]
   /// How many earlier commits have lost keys to them.
-  public let emptiedCount: Int
+  package let emptiedCount: Int
   /// The problems found.
   public let problems: [VerificationProblem]
 

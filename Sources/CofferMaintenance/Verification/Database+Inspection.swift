@@ -6,11 +6,11 @@ public struct DatabaseStatus: Sendable {
   /// The path of the store.
   public let path: String
   /// The version of the file format.
-  public let formatVersion: Int
+  package let formatVersion: Int
   /// The random id that the store got when it was created, in hexadecimal.
   public let storeID: String
   /// The size of a page in bytes.
-  public let pageSize: Int
+  package let pageSize: Int
   /// The number of pages in the database, including those in the log.
   public let pageCount: Int
   /// The size of the log in bytes; 0 when there is none.
@@ -22,17 +22,17 @@ public struct DatabaseStatus: Sendable {
   /// The number of the last commit.
   public let lastCommit: CommitNumber
   /// The number of keys that pages may be sealed under: one, or more while a re-encryption is unfinished.
-  public let epochCount: Int
+  package let epochCount: Int
   /// Permissions that let others access the files, as sentences: modes wider than 0600, a folder writable by others.
   public let fileProblems: [String]
   /// What opening left out because the log did not authenticate, as a sentence; nil if nothing was lost.
   public let logProblem: String?
   /// Bytes after the last page of the file, as sentences; empty for a normal file.
-  public let tailProblems: [String]
+  package let tailProblems: [String]
   /// The damaged ones of the envelope's two copies, 0 and 1.
   ///
   /// A single damaged copy is no loss; the other one is used.
-  public let damagedEnvelopeCopies: [Int]
+  package let damagedEnvelopeCopies: [Int]
   /// The copies that are whole, and older than the other one.
   package let outdatedEnvelopeCopies: [Int]
   /// What keeps the keys from being used or changed, as sentences.
@@ -139,15 +139,15 @@ public struct LogStatus: Sendable, Equatable {
   /// Its size in bytes; 0 when there is none.
   public let byteCount: Int
   /// The number of frames, each a page, that belong to whole commits.
-  public let frameCount: Int
+  package let frameCount: Int
   /// The number of lost frames: damaged, or after a damaged one.
   ///
   /// Frames that were not synced, of which a power cut may leave any part, are not counted.
-  public let lostFrameCount: Int
+  package let lostFrameCount: Int
   /// The number of frames of whole commits that the shared memory does not show.
   package let hiddenFrameCount: Int
   /// Whether its header is damaged, so that opening the store loses the whole log.
-  public let isHeaderDamaged: Bool
+  package let isHeaderDamaged: Bool
 
   /// Whether everything committed can be recovered.
   public var isWhole: Bool { lostFrameCount == 0 && !isHeaderDamaged }

@@ -14,9 +14,9 @@ public struct VerificationReport: Sendable {
   /// What the change log holds, and what vouches for it; nil if it was not read.
   public let changeLog: ChangeLogReport?
   /// The Shannon entropy of the file's bytes: close to 8 for ciphertext, below 6 for unencrypted settings.
-  public let entropyBitsPerByte: Double
+  package let entropyBitsPerByte: Double
   /// The entropy of the page where it is lowest: above 7.9 for ciphertext.
-  public let leastPageEntropyBitsPerByte: Double
+  package let leastPageEntropyBitsPerByte: Double
 
   init(
     _ pages: PageVerification, _ itemCount: Int, _ historicItemCount: Int, _ problems: [VerificationProblem],
