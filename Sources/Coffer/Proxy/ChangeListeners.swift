@@ -36,6 +36,14 @@ final class ChangeListeners: Sendable {
     var listeners: [Listener] = []
     /// What they want to observe, all together; nil until it is asked for again.
     var interests: ChangeInterests? = ChangeInterests()
+
+    mutating func collect() -> ChangeInterests {
+      if let interests { return interests }
+      var all = ChangeInterests()
+      for listener in listeners { all.add(listener.interest) }
+      interests = all
+      return all
+    }
   }
 
   private struct Listener {
@@ -79,20 +87,12 @@ final class ChangeListeners: Sendable {
   }
 
   /// What the listeners want to observe, all together.
-  var interests: ChangeInterests {
-    state.withLock { state in
-      if let known = state.interests { return known }
-      var interests = ChangeInterests()
-      for listener in state.listeners { interests.add(listener.interest) }
-      state.interests = interests
-      return interests
-    }
-  }
+  var interests: ChangeInterests { state.withLock { $0.collect() } }
 
   /// Whether a listener wants to observe the changes of a key.
   @inline(__always)
   func want(_ key: String, in collection: String) -> Bool {
-    areThere && interests.include(ByteString(key), in: ByteString(collection))
+    areThere && state.withLock { $0.collect().include(ByteString(key), in: ByteString(collection)) }
   }
 
   func enqueue(_ body: @escaping @Sendable () -> Void) {

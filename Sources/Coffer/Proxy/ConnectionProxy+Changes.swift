@@ -90,11 +90,11 @@ private final class ChangeRegistration: Sendable {
     self.state = state
     // What cannot be read now is reported with the next commit, or the next read.
     commits = try CommitRegistration(state.core.feed, { [weak state] in try? state?.follow($0) }, onClose: finish)
-    number = state.announcer.listeners.add(interest, receive, finish: finish)
+    number = state.listeners.add(interest, receive, finish: finish)
   }
 
   deinit {
-    state.announcer.listeners.remove(number)
+    state.listeners.remove(number)
   }
 }
 

@@ -93,7 +93,7 @@ public final class ConnectionProxy: Sendable {
 
   deinit {
     pending.flushAfterRelease()
-    state.announcer.listeners.finish()
+    state.listeners.finish()
   }
 
   /// The database of the proxy.
@@ -159,7 +159,7 @@ public final class ConnectionProxy: Sendable {
   /// - Throws: The errors of a flush; the proxy then stays open, and nothing is lost.
   public func close() throws {
     try pending.close()
-    state.announcer.listeners.finish()
+    state.listeners.finish()
   }
 
   // MARK: Memory

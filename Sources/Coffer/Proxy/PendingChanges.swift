@@ -94,7 +94,7 @@ final class PendingChanges: Sendable {
   /// If there are listeners, the item has to be known before it changes.
   @inline(__always)
   private func prepare(_ key: String, in collection: String) throws {
-    guard state.announcer.listeners.want(key, in: collection) else { return }
+    guard state.listeners.want(key, in: collection) else { return }
     // If it cannot be read now, the change is reported without its previous value.
     do { _ = try state.visible(key, in: collection) } catch CofferError.closed {
       throw CofferError.closed
@@ -145,7 +145,7 @@ final class PendingChanges: Sendable {
     try state.lock.withExclusive {
       guard !state.pending.isClosed else { throw CofferError.closed }
       let number = state.pending.lastNumber
-      if state.announcer.listeners.areThere { state.endLargeEvent() }
+      if state.listeners.areThere { state.endLargeEvent() }
       body()
       // With the lock held: a write queued after this returns has to come behind the flush. A caller that waits for the
       // commit flushes on its own thread.
@@ -155,7 +155,7 @@ final class PendingChanges: Sendable {
 
   /// Discards the changes of a key that no flush has taken.
   func reset(_ key: String, in collection: String) throws {
-    if state.announcer.listeners.want(key, in: collection) { _ = try? state.visible(key, in: collection) }
+    if state.listeners.want(key, in: collection) { _ = try? state.visible(key, in: collection) }
     try resetting { state.reset(key, in: collection) }
   }
 
@@ -242,7 +242,7 @@ final class PendingChanges: Sendable {
 }
 
 extension PendingChanges: DatabaseProxy {
-  func databaseDidClose() { state.announcer.listeners.finish() }
+  func databaseDidClose() { state.listeners.finish() }
   func storeWasReplaced() { state.storeWasReplaced() }
   func vaultWasUnlocked() { state.vaultWasUnlocked() }
 }

@@ -1,6 +1,5 @@
 /// The changes that a proxy's listeners have yet to hear of.
 struct Announcer {
-  let listeners = ChangeListeners()
   /// Changes of others that listeners want to observe, until they are announced, with the values that they have left.
   var foreign: ChangeListeners.Batch?
   /// Events not yet passed to listeners.
@@ -13,14 +12,14 @@ extension ProxyState {
   /// Runs `body`, which changes the visible value of an item, and notifies listeners.
   @inline(__always)
   func announcing(_ item: ProxyItem, _ body: () -> Void) {
-    guard announcer.listeners.want(item.key, in: item.collection.name) else { return body() }
+    guard listeners.want(item.key, in: item.collection.name) else { return body() }
     let before = item.lastVisible
     body()
     withOwnBatch { $0.add(item, before: before, after: item.visible) }
   }
 
   func announceOwn(whole collection: ProxyCollection) {
-    guard announcer.listeners.areThere else { return }
+    guard listeners.areThere else { return }
     withOwnBatch { $0.whole.insert(ByteString(collection.name)) }
   }
 
@@ -43,12 +42,12 @@ extension ProxyState {
   func announce(_ batch: ChangeListeners.Batch) {
     announcer.unannounced.append(batch)
     guard announcer.unannounced.count == 1 else { return }
-    announcer.listeners.enqueue { [self] in
+    listeners.enqueue { [self] in
       let batches = lock.withExclusive {
         defer { announcer.unannounced = [] }
         return announcer.unannounced
       }
-      for batch in batches { announcer.listeners.notify(batch, core) }
+      for batch in batches { listeners.notify(batch, core) }
     }
   }
 

@@ -196,7 +196,7 @@ extension ProxyState {
       forgetEverything()
       known.goBack(to: last)
       setKnown(number: last, count: count)
-      if announcer.listeners.areThere { announce(ChangeListeners.Batch(origin: .several, isEverything: true)) }
+      if listeners.areThere { announce(ChangeListeners.Batch(origin: .several, isEverything: true)) }
     }
     reader.database.reportRollback(from: earlier, to: last)
   }
@@ -216,7 +216,7 @@ extension ProxyState {
     lock.withExclusive {
       known.generation = generation
       setCounter(nil)
-      if announcer.listeners.areThere { announce(ChangeListeners.Batch(origin: .several, isEverything: true)) }
+      if listeners.areThere { announce(ChangeListeners.Batch(origin: .several, isEverything: true)) }
     }
   }
 
@@ -285,7 +285,7 @@ extension ProxyState {
   ///
   /// - Parameter commits: nil when some of them are no longer in the log.
   private func forget(_ commits: [Commit]?, _ count: UInt64?) {
-    let interests = announcer.listeners.areThere ? announcer.listeners.interests : nil
+    let interests = listeners.areThere ? listeners.interests : nil
     guard let commits else {
       forgetEverything()
       if interests != nil { noteForeign(.several) { $0.isEverything = true } }

@@ -159,7 +159,7 @@ extension ProxyState {
     item.committed = isKnown ? show(after) : .unknown
     item.update()
     items.charge(item)
-    guard announcer.listeners.want(key, in: name), before != after, !item.hasPending, item.collection.isHidden != true
+    guard listeners.want(key, in: name), before != after, !item.hasPending, item.collection.isHidden != true
     else {
       return
     }

@@ -11,16 +11,16 @@ extension Session {
     let unlockCount = core.vault.unlockCount.load(ordering: .acquiring)
     if unlockCount != known.unlockCount {
       // Collections looked up while the vault was locked have not been checked against its list.
-      known.collections.removeAll()
+      knownCollections.removeAll()
       known.unlockCount = unlockCount
     }
-    if let known = known.collections[name] { return known }
+    if let known = knownCollections[name] { return known }
     let collection = try collections.collection(named: name)
     if core.vault.isThere.load(ordering: .relaxed) {
       try checkDeclaration(of: name, isSealed: collection?.isSealed ?? false)
       if let collection, !collection.isSealed { try checkParent(of: name) }
     }
-    if let collection { known.collections[name] = collection }
+    if let collection { knownCollections[name] = collection }
     return collection
   }
 
@@ -34,7 +34,7 @@ extension Session {
     var stored = stored
     stored.isRemoved = false
     try collections.setRemoved(false, stored.id)
-    known.collections[name] = stored
+    knownCollections[name] = stored
     return stored
   }
 
@@ -49,14 +49,14 @@ extension Session {
     // A secret in one environment is a secret in all of them.
     if try isSealedOrWillBe(name) {
       _ = try setSealedAlone(true, name)
-      if let collection = known.collections[name] { return collection }
+      if let collection = knownCollections[name] { return collection }
     }
     return try insertRow(name)
   }
 
   func insertRow(_ name: String) throws -> StoredCollection {
     let collection = try collections.insert(name)
-    known.collections[name] = collection
+    knownCollections[name] = collection
     return collection
   }
 

@@ -26,7 +26,7 @@ extension Session {
       guard let stored = try collections.collection(named: name), !stored.isRemoved else { return false }
       try removeAll(in: name)
       try collections.setRemoved(true, stored.id)
-      known.collections[name] = nil
+      knownCollections[name] = nil
       note(.environmentRemoved(name))
       return true
     }
@@ -40,7 +40,7 @@ extension Session {
       try erase(name)
       if stored.isSealed { try unlist(name, stored) }
       try collections.remove(stored.id)
-      known.collections[name] = nil
+      knownCollections[name] = nil
       if !stored.isRemoved { note(.environmentRemoved(name)) }
       return true
     }

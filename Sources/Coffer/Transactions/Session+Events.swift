@@ -44,13 +44,13 @@ extension Session {
   func recordClearing(of collection: String, id: Int64, keys: [String], isErased: Bool) {
     transaction.changes.recordClearing(of: id, keys: keys.map(ByteString.init), isErased: isErased)
     transaction.changedNames[id] = collection
-    known.collections[collection] = nil
+    knownCollections[collection] = nil
     cache.removeAll()
   }
 
   func recordClearingOfAll(isErased: Bool = false) {
     transaction.changes.recordClearingOfAll(isErased: isErased)
-    known.collections.removeAll()
+    knownCollections.removeAll()
     cache.removeAll()
   }
 }

@@ -66,7 +66,7 @@ extension Session {
       stored.history = limits
       try collections.setHistoryLimits(limits, stored.id)
       if let limits { try history.drop(in: stored.id, beyond: limits, time: transaction.time) }
-      known.collections[collection] = stored
+      knownCollections[collection] = stored
       note(limits == nil ? .historyOff(collection) : .historyOn(collection))
     }
   }

@@ -48,7 +48,7 @@ extension Session {
   }
 
   func beginRead() throws {
-    known.collections.removeAll()
+    knownCollections.removeAll()
     known.renames = nil
     transaction = TransactionState()
     transaction.time = core.clock.now
@@ -155,8 +155,14 @@ extension Session {
     guard pinned == nil else { throw CofferError.longLivedReadTransaction }
   }
 
+  /// Another connection has committed, or the transaction that has learnt it was rolled back.
+  private func forgetKnown() {
+    known.forget()
+    knownCollections.removeAll()
+  }
+
   private func refreshKnown() throws {
-    if known.version == nil || known.version != connection.dataVersion { known.forget() }
+    if known.version == nil || known.version != connection.dataVersion { forgetKnown() }
     if known.renames == nil { try loadRenames() }
   }
 
@@ -269,7 +275,7 @@ extension Session {
       }
     } else {
       // What this transaction cached may include its own changes.
-      known.forget()
+      forgetKnown()
       if !ended.changes.isEmpty || ended.isRolledBack { cache.removeAll() }
     }
     guard ended.observation != nil || !ended.completions.isEmpty else { return }

@@ -212,7 +212,7 @@ extension Session {
       var stored = try present ?? insertRow(collection)
       stored.isSealed = isSealed
       try collections.setSealed(isSealed, stored.id)
-      known.collections[collection] = stored
+      knownCollections[collection] = stored
       if isSealed, !wasSealed {
         // Earlier values were kept as plaintext.
         try setHistoryLimits(nil, of: collection)

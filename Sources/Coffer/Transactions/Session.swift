@@ -28,6 +28,10 @@ package final class Session {
   @exclusivity(unchecked) var transaction = TransactionState()
   /// What it knows of the store from one transaction to the next.
   @exclusivity(unchecked) var known = KnownStore()
+  /// Collections that were looked up; another process may remove a collection between two transactions.
+  ///
+  /// Constant, and not in `known`: each change looks its collection up, without counting a reference.
+  let knownCollections = KnownCollections()
   @exclusivity(unchecked) var cache = ItemCache()
   /// The snapshot of the long-lived read; nil if there is none.
   var pinned: PinnedSnapshot?
@@ -199,7 +203,7 @@ package final class Session {
       transaction.changedNamesOfSettings = changedNames
       forgetUndelivered(after: undeliveredCount)
       // Collections created inside have no ID any more; items have other values.
-      known.collections.removeAll()
+      knownCollections.removeAll()
       cache.removeAll()
       connection.forgetTableVersion()
       do {

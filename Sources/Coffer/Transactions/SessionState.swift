@@ -38,16 +38,10 @@ struct KnownStore {
   var renames: Renames?
   /// Whether there are any, once a write transaction has begun.
   var hasRenames = false
-  /// Collections that were looked up; another process may remove a collection between two transactions.
-  let collections = KnownCollections()
-  /// How often the vault had been unlocked when they were looked up.
+  /// How often the vault had been unlocked when collections were looked up.
   var unlockCount = 0
   /// What the last set did to its item, as a guess for the next one; nil if the item stayed the same.
   var lastSet: ChangeKind?
 
-  /// Another connection has committed, or the transaction that has learnt it was rolled back.
-  mutating func forget() {
-    (version, end, expiry, renames) = (nil, nil, nil, nil)
-    collections.removeAll()
-  }
+  mutating func forget() { (version, end, expiry, renames) = (nil, nil, nil, nil) }
 }

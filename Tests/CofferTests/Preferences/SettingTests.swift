@@ -138,7 +138,7 @@ private struct Weak {
       DispatchQueue.global().async {
         preferences[.size] = 13
         // Behind the announcement in the queue.
-        preferences.proxy.state.announcer.listeners.enqueue { isAnnounced.signal() }
+        preferences.proxy.state.listeners.enqueue { isAnnounced.signal() }
       }
       isAnnounced.wait()
     }
@@ -224,10 +224,10 @@ private struct Weak {
     var model: Model? = Model(preferences)
     let size = Weak(object: model?.size)
     let tracking = Tracking { model?.size.value }
-    #expect(preferences.proxy.state.announcer.listeners.areThere)
+    #expect(preferences.proxy.state.listeners.areThere)
     model = nil
     #expect(size.object == nil)
-    #expect(!preferences.proxy.state.announcer.listeners.areThere)
+    #expect(!preferences.proxy.state.listeners.areThere)
     preferences[.size] = 13
     await settle()
     #expect(tracking.count == 0)
@@ -235,7 +235,7 @@ private struct Weak {
 
   @Test("start listening when first read, and still read if changes are not available")
   func closed() async throws {
-    #expect(!preferences.proxy.state.announcer.listeners.areThere)
+    #expect(!preferences.proxy.state.listeners.areThere)
     let errors = preferences.errors
     try await preferences.close()
     #expect(model.size.value == 12)
@@ -298,6 +298,6 @@ private struct Weak {
     let service = Service(preferences)
     service.size += 1
     #expect(service.size == 13)
-    #expect(!preferences.proxy.state.announcer.listeners.areThere)
+    #expect(!preferences.proxy.state.listeners.areThere)
   }
 }

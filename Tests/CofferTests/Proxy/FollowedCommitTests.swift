@@ -32,7 +32,7 @@ import Testing
   /// Registers a listener of keys, without the feed; it signals for each event.
   private func listen(_ keys: [String], _ heard: Heard) -> DispatchSemaphore {
     let semaphore = DispatchSemaphore(value: 0)
-    _ = state.announcer.listeners.add(ChangeInterest(keys: Set(keys.map { ByteString($0) }))) { event in
+    _ = state.listeners.add(ChangeInterest(keys: Set(keys.map { ByteString($0) }))) { event in
       heard.changes.withLock { $0 += event.changes.map { "\($0.kind) \($0.key)" } }
       semaphore.signal()
     } finish: {
@@ -106,7 +106,7 @@ import Testing
     try await fixture.other.readWrite { try $0.setObject(1, forKey: "b") }
     let preferences = Preferences(proxy: proxy, collection: "")
     let changes = try preferences.changes(forKey: "a")
-    #expect(state.announcer.listeners.want("a", in: "") && !state.announcer.listeners.want("b", in: ""))
+    #expect(state.listeners.want("a", in: "") && !state.listeners.want("b", in: ""))
     try fixture.withWriteLockHeld {
       try proxy.setObject(2, forKey: "b")
       let committed = state.lock.withShared { state.items.find("b", "")?.object.committed }

@@ -156,7 +156,7 @@ import Testing
   func manyChanges() async throws {
     var changes = try proxy.changes().makeAsyncIterator()
     let mayTell = DispatchSemaphore(value: 0)
-    proxy.state.announcer.listeners.enqueue { mayTell.wait() }
+    proxy.state.listeners.enqueue { mayTell.wait() }
     let count = ProxyState.itemsPerEvent
     for number in 1..<count { try proxy.setObject(number, forKey: "\(number)") }
     try proxy.performBatch { batch in

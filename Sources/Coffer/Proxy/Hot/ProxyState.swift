@@ -52,6 +52,8 @@ final class ProxyState: @unchecked Sendable {
   @exclusivity(unchecked) var known = KnownState()
   let counts = CommitCounts()
   @exclusivity(unchecked) var announcer = Announcer()
+  /// Constant, and not in `announcer`: each `set` asks whether there are any, without counting a reference.
+  let listeners = ChangeListeners()
   var filters = ProxyFilters()
   /// Whether there is a filter for writes; can be read without the lock.
   let hasWriteFilter = Atomic<Bool>(false)
