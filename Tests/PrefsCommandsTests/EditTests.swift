@@ -67,6 +67,22 @@
       #expect(try tool.succeed("get", "ui/theme") == "dark\n" && tool.succeed("get", "ui/size") == "14\n")
     }
 
+    @Test("A lock that appears while the editor is open counts")
+    func lockedMeanwhile() throws {
+      let folder = tool.path("managed/ui.d")
+      try FileManager.default.createDirectory(
+        atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+      let lock = #"echo '{"locked": {"theme": "grey"}}' > \#(folder)/10.json; chmod 644 \#(folder)/10.json"#
+      let environment = try editor("sed -i -e 's/dark/light/' \"$1\"\n\(lock)")
+        .merging(["PREFS_MANAGED_DIR": tool.path("managed")]) { $1 }
+      let terminal = try PseudoTerminal()
+      let child = try tool.start(["edit", "ui", "--format", "json"], on: terminal, environment: environment)
+      try terminal.expect("Edit again? [y/N] ")
+      terminal.type("n\n")
+      #expect(try Tool.exitCode(of: child) == 13)
+      #expect(try tool.succeed("get", "ui/theme") == "dark\n")
+    }
+
     @Test("What was changed, added and removed is applied, and nothing else", arguments: ["yaml", "json", "toml"])
     func changes(_ format: String) throws {
       let version = try tool.succeed("list", "ui", "--json")

@@ -116,6 +116,8 @@ struct EditCommand: ParsableCommand {
             contents, format: format.text, named: name, collection: edit.collection
           ).settings
           let changes = try edit.changes(to: settings)
+          // An administrator may have locked something meanwhile.
+          session.files.forget()
           try database.makeConnection().read { try edit.check(changes, $0) }
           return changes
         } catch let failure as Failure {
