@@ -138,9 +138,9 @@ public enum CofferError: Error, Equatable, Sendable {
   case invalidSettings([SettingProblem])
   /// A setting is declared with two types, defaults or limits, by one program or by two that share the store.
   case conflictingDeclarations(setting: String, first: String, second: String)
-  /// A setting is declared with another type than a version of the program declares that may still run; see
-  /// <doc:ChangingSettings>.
-  case retypedInPlace(setting: String, type: String, other: String, otherType: String, until: Date)
+  /// A setting is declared with another type than a version of a program declares that may still run, until then, or on
+  /// another host of a fleet, if no time is known; see <doc:ChangingSettings>.
+  case retypedInPlace(setting: String, type: String, other: String, otherType: String, until: Date?)
   /// A file of the requested format cannot hold the value; nothing was exported.
   case notExportable(collection: String, key: String, reason: String)
   /// The source does not hold settings: it is not JSON or a property list with a dictionary, or not the expected database;
@@ -288,7 +288,7 @@ extension CofferError: CustomStringConvertible {
     case .conflictingDeclarations(let setting, let first, let second):
       "\(setting) has two different declarations: by \(first); and by \(second). Make them the same."
     case .retypedInPlace(let setting, let type, let other, let otherType, let until):
-      "\(setting) is declared as \(type), but \(other), which may run until \(Timestamp.text(until)), reads it as "
+      "\(setting) is declared as \(type), but \(other)\(until.map { ", which may run until \(Timestamp.text($0))," } ?? "") reads it as "
         + "\(otherType). Declare it under another name that was formerly \(setting); nothing was changed."
     case .notExportable(let collection, let key, let reason):
       "The value for key \"\(key)\" in collection \"\(collection)\" cannot be exported: \(reason). Nothing was exported."

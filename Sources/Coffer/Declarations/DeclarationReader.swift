@@ -11,6 +11,8 @@ package struct DeclarationReader {
 
   /// Whether names that have no meaning are problems, and limits that can limit nothing; a store may have names of a later version.
   private let isStrict: Bool
+  /// The collection of a setting that names none.
+  private let ownCollection: String
   private var problems: [Problem] = []
 
   /// The longest declaration, in bytes of JSON.
@@ -21,8 +23,10 @@ package struct DeclarationReader {
   /// Parses a dictionary, and checks the declaration.
   ///
   /// - Returns: The declaration if there are no problems, and the problems.
-  package static func read(_ value: Value, isStrict: Bool) -> (declaration: Declaration?, problems: [Problem]) {
-    var reader = DeclarationReader(isStrict: isStrict)
+  package static func read(
+    _ value: Value, isStrict: Bool, ownCollection: String = ""
+  ) -> (declaration: Declaration?, problems: [Problem]) {
+    var reader = DeclarationReader(isStrict: isStrict, ownCollection: ownCollection)
     let declaration = reader.declaration(value)
     return (reader.problems.isEmpty ? declaration : nil, reader.problems)
   }
@@ -34,7 +38,9 @@ package struct DeclarationReader {
     return Value.string(KeyText.of(name, in: collection)).shortText
   }
 
-  private init(isStrict: Bool) { self.isStrict = isStrict }
+  private init(isStrict: Bool, ownCollection: String) {
+    (self.isStrict, self.ownCollection) = (isStrict, ownCollection)
+  }
 
   private mutating func note(_ path: String..., reason: String) { problems.append(Problem(path: path, reason: reason)) }
 
@@ -59,7 +65,7 @@ package struct DeclarationReader {
     if name == nil, !problems.contains(where: { $0.path == ["name"] }) { note("name", reason: "it has no name") }
     let type = type(members)
     guard let name, let type else { return nil }
-    var declaration = Declaration(name, in: text(members, "collection") ?? "", type: type)
+    var declaration = Declaration(name, in: text(members, "collection") ?? ownCollection, type: type)
     declaration.defaultValue = defaultValue(members, type)
     declaration.limits = limits(members, type)
     declaration.summary = text(members, "summary") ?? ""

@@ -28,6 +28,11 @@ package struct EffectiveSettings: Sendable {
   /// Whether programs declare settings of the collection.
   package let hasDeclarations: Bool
   let files: [ManagedSettings]
+  /// The files of applications that declare nothing here now: they count for what no other application declares, because
+  /// an application that does not declare a setting any more may still read it.
+  private var formerFiles: [ManagedSettings] = []
+  /// The keys for which ``formerFiles`` do not count.
+  private var declaredKeys: Set<ByteString> = []
   /// The keys that the first application declares, where there are others: its programs read its files alone for them.
   let ownKeys: Set<ByteString>
   /// Names with slashes that are no keys of this collection, and so those of other ones.
@@ -45,7 +50,7 @@ package struct EffectiveSettings: Sendable {
   }
 
   /// - Parameters:
-  ///   - declaring: The applications that declare settings of the collection.
+  ///   - declaring: The applications that declare settings of the collection, in versions that may run.
   ///   - ownKeys: The keys that the application declares which the tool names, if others declare some, too.
   init(
     _ collection: String, _ parent: String?, _ files: AdministratorFiles, declaring: [String], ownKeys: Set<ByteString>
@@ -67,6 +72,23 @@ package struct EffectiveSettings: Sendable {
   init(_ collection: String, _ files: [ManagedSettings], ownKeys: Set<ByteString>) {
     (self.collection, shown, hidden, hasDeclarations) = (collection, [collection], nil, false)
     (applications, self.files, self.ownKeys) = ([], files, ownKeys)
+  }
+
+  /// Adds the files of applications that have declared settings in the store, and none in this collection now.
+  ///
+  /// - Parameter keys: Returns the keys that are declared here.
+  mutating func addFormer(
+    _ known: [String], _ all: AdministratorFiles, _ keys: () throws -> Set<ByteString>
+  ) throws {
+    let present = Set(applications.map { ByteString($0) })
+    formerFiles = known.filter { !present.contains(ByteString($0)) }.compactMap { application in
+      // Files that cannot be read concern those who use the application, and are reported to them.
+      guard let files = try? all.settings(ofApplication: application), !files.isEmpty,
+        !files.keys(in: collection).isEmpty
+      else { return nil }
+      return files
+    }
+    if !formerFiles.isEmpty { declaredKeys = try keys() }
   }
 
   // MARK: - The order
@@ -161,7 +183,8 @@ package struct EffectiveSettings: Sendable {
   private func all(
     _ key: String, in part: KeyPath<ManagedSettings, [ByteString: ManagedSettings.Entry]>
   ) -> [Managed] {
-    let read = ownKeys.contains(ByteString(key)) ? files.prefix(1) : files[...]
+    var read = ownKeys.contains(ByteString(key)) ? files.prefix(1) : files[...]
+    if !formerFiles.isEmpty, !declaredKeys.contains(ByteString(key)) { read += formerFiles }
     return read.compactMap { file in
       guard !file.isEmpty, let entry = file.entry(file.name(of: key, in: collection), in: part),
         let place = entry.place
@@ -176,10 +199,14 @@ package struct EffectiveSettings: Sendable {
     throw CofferError.lockedByAdministrator(collection: collection, key: key, file: file)
   }
 
+  var allFiles: [ManagedSettings] { files + formerFiles }
+
   /// The keys of the collection with a lock or a default of an administrator.
   package var managedKeys: [String] {
-    let keys = files.flatMap { $0.isEmpty ? [] : $0.keys(in: collection).map { ByteString($0) } }
-    return Set(keys).subtracting(otherNames).sorted().map(\.string)
+    let keys = allFiles.flatMap { $0.isEmpty ? [] : $0.keys(in: collection).map { ByteString($0) } }
+    return Set(keys).subtracting(otherNames).map(\.string).filter { key in
+      formerFiles.isEmpty || locked(key) != nil || managedDefault(key) != nil
+    }.sorted { ByteString($0) < ByteString($1) }
   }
 }
 
@@ -204,6 +231,17 @@ package final class AdministratorFiles: Sendable {
     let settings = try ManagedSettings(in: folders(of: application))
     known.withLock { $0[ByteString(application)] = settings }
     return settings
+  }
+
+  /// The collections that names in the files of applications may be in: what is before each slash.
+  func collections(namedFor applications: [String]) throws -> [String] {
+    let names = try applications.flatMap { application in
+      let settings = try settings(ofApplication: application)
+      return Array(settings.locked.keys) + settings.defaults.keys
+    }
+    return names.map(\.string).flatMap { name in
+      name.utf8.indices.filter { name.utf8[$0] == UInt8(ascii: "/") }.map { String(name[..<$0]) }
+    }
   }
 
   /// A value in the files of an application.

@@ -207,7 +207,7 @@ extension DeclarationTable {
 }
 
 extension DeclaredSetting {
-  fileprivate var order: (ByteString, ByteString, ByteString) {
+  var order: (ByteString, ByteString, ByteString) {
     (ByteString(declaration.collection), ByteString(declaration.name), ByteString(application))
   }
 }

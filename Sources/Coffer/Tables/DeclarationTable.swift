@@ -6,9 +6,11 @@ import CofferStorage
 /// can open it.
 package struct DeclarationTable {
   let connection: SQLiteConnection
+  /// When versions may run that are not the newest, in milliseconds since 1970; nil if only declarations in force count.
+  private let time: Int64?
 
-  package init(connection: SQLiteConnection) {
-    self.connection = connection
+  package init(connection: SQLiteConnection, at time: Int64? = nil) {
+    (self.connection, self.time) = (connection, time)
   }
 
   private var isThere: Bool { get throws { try Schema.version(connection).hasDeclarations } }
@@ -41,13 +43,61 @@ package struct DeclarationTable {
   }
 
   /// The declaration of a setting, by a fleet or a program of this host; the first one if there are several.
-  func declaration(_ key: String, in collection: String) throws -> Declaration? {
+  package func declaration(_ key: String, in collection: String) throws -> Declaration? {
+    guard var found = try found(key, in: collection) else { return nil }
+    found.collection = collection
+    return found
+  }
+
+  /// The former names that the declaration of a setting states, where the setting is in `collection`.
+  func formerNames(of key: String, in collection: String) throws -> [SettingPlace] {
+    guard let found = try found(key, in: collection) else { return [] }
+    return found.formerNames.compactMap { Rename($0, of: found).former(besides: collection) }
+  }
+
+  private func found(_ key: String, in collection: String) throws -> Declaration? {
     guard try isThere else { return nil }
+    if let found = try foundInForce(key, in: collection) { return found }
+    let older = try older()
+    guard !older.isEmpty else { return nil }
+    for (name, isSuite) in Self.names(collection) {
+      let place = SettingPlace(key, in: name)
+      let found = older.first { $0.declaration.place == place && !(isSuite && $0.declaration.isShared) }
+      if let found { return found.declaration }
+    }
+    return nil
+  }
+
+  /// What versions declare that may run and are not the newest, newer ones first.
+  ///
+  /// It counts for settings that nothing in force declares.
+  private func older() throws -> [DeclaredSetting] {
+    guard let time, try Schema.version(connection).hasVersions else { return [] }
+    let statement = try connection.statement(
+      """
+      SELECT v.application, v.version, v.declarations FROM versions v JOIN applications a ON a.name = v.application
+      WHERE v.until > ? AND ifnull(a.version, '') <> v.version
+      """)
+    statement.bind(time, at: 1)
+    var versions: [(application: String, version: String, declarations: [Declaration])] = []
+    try statement.query { row in
+      versions.append((row.text(0), row.text(1), (try? Declaration.list(json: row.text(2))) ?? []))
+    }
+    versions.sort { VersionText.isLess($1.version, than: $0.version) }
+    return versions.flatMap { version in
+      version.declarations.map {
+        DeclaredSetting(
+          declaration: $0, application: version.application, version: version.version.isEmpty ? nil : version.version,
+          isInForce: false)
+      }
+    }
+  }
+
+  private func foundInForce(_ key: String, in collection: String) throws -> Declaration? {
     let isInFleet = try hasShared
     for (name, isSuite) in Self.names(collection) {
       let shared = isInFleet ? try shared(key, in: name) : nil
-      if var declaration = try shared ?? declared(key, in: name), !isSuite || !declaration.isShared {
-        declaration.collection = collection
+      if let declaration = try shared ?? declared(key, in: name), !isSuite || !declaration.isShared {
         return declaration
       }
     }
@@ -73,17 +123,23 @@ package struct DeclarationTable {
   /// The applications that declare settings of a collection, in order: programs of this host, and those of fleets.
   func applications(in collection: String) throws -> [String] {
     guard try isThere else { return [] }
-    let isInFleet = try hasShared
+    let (isInFleet, older) = (try hasShared, try older())
     var applications: [String] = []
     for (name, isSuite) in Self.names(collection) {
       var found = try ownApplications(in: name, isSuite: isSuite)
       if isInFleet { found += try sharedDeclarations(in: name, isSuite: isSuite).map(\.application) }
+      found += older.filter { Self.holds($0.declaration, in: name, isSuite: isSuite) }.map(\.application)
       for application in found.map({ ByteString($0) }).sorted()
       where !applications.contains(where: { ByteString($0) == application }) {
         applications.append(application.string)
       }
     }
     return applications
+  }
+
+  /// Whether a declaration is one of a collection, where only those count that hold in its suites if `isSuite`.
+  private static func holds(_ declaration: Declaration, in collection: String, isSuite: Bool) -> Bool {
+    ByteString(declaration.collection) == ByteString(collection) && !(isSuite && declaration.isShared)
   }
 
   private func ownApplications(in collection: String, isSuite: Bool) throws -> [String] {
@@ -102,10 +158,18 @@ package struct DeclarationTable {
     return applications
   }
 
+  /// The applications that have declared settings in the store, now or before.
+  func knownApplications() throws -> [String] {
+    guard try isThere else { return [] }
+    var applications: [String] = []
+    try connection.statement("SELECT name FROM applications ORDER BY name").query { applications.append($0.text(0)) }
+    return applications
+  }
+
   /// The keys of a collection that an application declares, on this host or in a fleet.
   func keys(declaredBy application: String, in collection: String) throws -> Set<ByteString> {
     guard try isThere else { return [] }
-    let isInFleet = try hasShared
+    let (isInFleet, older) = (try hasShared, try older())
     var keys: Set<ByteString> = []
     for (name, isSuite) in Self.names(collection) {
       let statement = try connection.statement(
@@ -115,6 +179,12 @@ package struct DeclarationTable {
       try statement.query { row in
         if isSuite, try Self.parse(row.text(1), row.text(0), in: name).isShared { return }
         keys.insert(ByteString(row.text(0)))
+      }
+      for other in older
+      where ByteString(other.application) == ByteString(application)
+        && Self.holds(other.declaration, in: name, isSuite: isSuite)
+      {
+        keys.insert(ByteString(other.declaration.name))
       }
       guard isInFleet else { continue }
       for shared in try sharedDeclarations(in: name, isSuite: isSuite)
@@ -137,7 +207,11 @@ package struct DeclarationTable {
   /// All declarations, by collection and key: those of fleets, and those by programs of this host that agree with them.
   package func all() throws -> [DeclaredSetting] {
     guard try isThere else { return [] }
-    return try hasShared ? combined(with: own()) : own()
+    let inForce = try hasShared ? combined(with: own()) : own()
+    let older = try older()
+    guard !older.isEmpty else { return inForce }
+    var seen = Set(inForce.map(\.declaration.place))
+    return (inForce + older.filter { seen.insert($0.declaration.place).inserted }).sorted { $0.order < $1.order }
   }
 
   /// All declarations by programs of this host.
@@ -331,4 +405,6 @@ package struct DeclaredSetting: Hashable, Sendable {
   package let application: String
   /// The version that the application stated.
   package let version: String?
+  /// Whether it is in force; if not, an older version declares it, which may run.
+  package var isInForce = true
 }

@@ -52,6 +52,37 @@ package struct Rename: Sendable {
   }
 }
 
+extension Rename {
+  /// One that a declaration states, whether or not its former name is kept.
+  init(_ former: Declaration.FormerName, of declaration: Declaration) {
+    self.init(
+      current: declaration.place, former: former.place, application: "", hasSuites: !declaration.isShared,
+      isConverted: former.isConverted, until: 0)
+  }
+
+  /// Whether a place has one of the names, also in an environment and in a suite's part of the collection.
+  package func names(_ place: SettingPlace) -> Bool {
+    let collection = place.collection.string
+    return place.key == current.key && former(besides: collection) != nil
+      || place.key == former.key && current(besides: collection) != nil
+  }
+
+  /// Whether a collection, which may be an environment or a suite's part, has one of the names.
+  package func isIn(_ collection: String) -> Bool {
+    former(besides: collection) != nil || current(besides: collection) != nil
+  }
+
+  /// The former name of the setting of a collection, which may be an environment or a suite's part.
+  func former(besides collection: String) -> SettingPlace? {
+    counterpart(of: collection, current, former).map { former.moved(to: $0) }
+  }
+
+  /// The name now of what has the former one in a collection.
+  package func current(besides collection: String) -> SettingPlace? {
+    counterpart(of: collection, former, current).map { current.moved(to: $0) }
+  }
+}
+
 extension SettingPlace {
   fileprivate func moved(to collection: String) -> SettingPlace { SettingPlace(key.string, in: collection) }
 }

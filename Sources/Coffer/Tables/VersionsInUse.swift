@@ -43,7 +43,9 @@ struct VersionsInUse {
 
 extension DeclarationTable {
   /// The versions whose declarations fleets share; a name that one keeps only for older versions is not one that it uses.
-  func versionsInFleets() throws -> [VersionsInUse.Version] {
+  ///
+  /// - Parameter elsewhere: Whether only those count that no program of this host has made, too.
+  func versionsInFleets(elsewhere: Bool) throws -> [VersionsInUse.Version] {
     guard try hasShared else { return [] }
     struct Owner: Hashable {
       let application: ByteString
@@ -52,10 +54,11 @@ extension DeclarationTable {
     var declared: [Owner: [Declaration]] = [:]
     try connection.statement(
       """
-      SELECT application, application_version, declaration, collection, key FROM fleet_declarations
+      SELECT application, application_version, declaration, collection, key, own FROM fleet_declarations
       WHERE shared AND declaration IS NOT NULL
       """
     ).query { row in
+      if elsewhere, !row.isNull(5) { return }
       let owner = Owner(application: ByteString(row.text(0)), version: row.optionalText(1).map(ByteString.init))
       // One that cannot be read here does not hold.
       guard let declaration = try? Self.parse(row.text(2), row.text(4), in: row.text(3)), declaration.renamed == nil

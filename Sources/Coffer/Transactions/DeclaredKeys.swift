@@ -4,6 +4,8 @@ package struct DeclaredKeys {
   package struct Setting {
     package let declaration: Declaration
     package var owners: [(application: String, version: String?)]
+    /// Whether it is in force; if not, an older version declares it, which may run.
+    package let isInForce: Bool
   }
 
   /// Each setting once, ordered by collection and key.
@@ -35,7 +37,7 @@ package struct DeclaredKeys {
         settings[place].owners.append(owner)
       } else {
         places[name] = settings.count
-        settings.append(Setting(declaration: declared.declaration, owners: [owner]))
+        settings.append(Setting(declaration: declared.declaration, owners: [owner], isInForce: declared.isInForce))
       }
     }
     (self.settings, self.places, self.renames) = (settings, places, renames)
@@ -48,6 +50,11 @@ package struct DeclaredKeys {
       return settings[place]
     }
     return nil
+  }
+
+  /// Whether a setting is declared as a secret: its value is hidden also where it is stored as text.
+  package func isSecret(_ key: String, in collection: String) -> Bool {
+    setting(key, in: collection)?.declaration.type == .secret
   }
 
   /// The settings declared for a collection.
@@ -63,14 +70,24 @@ package struct DeclaredKeys {
   /// The rest of the sentence that begins with a key that is not declared: that it is not, and which was meant, or most likely
   /// meant.
   package func absence(of key: String, in collection: String) -> String {
-    let place = SettingPlace(key, in: collection)
-    if let renamed = settings.first(where: { $0.declaration.formerNames.contains { $0.place == place } })?.declaration {
-      return "not declared any more; it is called \"\(KeyText.of(renamed.name, in: renamed.collection))\" now."
+    if let renamed = successor(of: key, in: collection) {
+      return "not declared any more; it is called \"\(renamed)\" now."
     }
     if let (other, rest) = split(key) {
-      return "not declared; key \"\(rest)\" of collection \"\(other)\" is. It is named with -c, or without --app."
+      return "not declared; key \"\(rest)\" of collection \"\(other)\" is. Name the collection with -c."
     }
     return near(key, in: collection).map { "not declared; did you mean \"\($0)\"?" } ?? "not declared."
+  }
+
+  /// The name now of a setting of which this is a former name, also in an environment and in a suite's part of the collection.
+  package func successor(of key: String, in collection: String) -> SettingPlace? {
+    let key = ByteString(key)
+    for setting in settings {
+      for former in setting.declaration.formerNames where former.place.key == key {
+        if let place = Rename(former, of: setting.declaration).current(besides: collection) { return place }
+      }
+    }
+    return nil
   }
 
   /// The collection and the key that are declared, if a key with slashes is the name of both.

@@ -86,7 +86,7 @@ extension EffectiveSettings {
   /// Finds the names in the files that are of other collections: a name with slashes is a key of this one only if it is stored
   /// or declared here.
   mutating func findOtherNames(_ transaction: borrowing some Reading & ~Copyable) throws {
-    for file in files where !file.isEmpty {
+    for file in allFiles where !file.isEmpty {
       for key in file.keys(in: collection) where key.utf8.contains(UInt8(ascii: "/")) {
         var isKey = try transaction.declaration(forKey: key, inCollection: collection) != nil
         for name in shown where !isKey { isKey = try transaction.version(forKey: key, inCollection: name) > 0 }
@@ -123,6 +123,11 @@ extension Session {
     if let application = files.application, declaring.contains(where: { ByteString($0) != ByteString(application) }) {
       ownKeys = try declarations.keys(declaredBy: application, in: collection)
     }
-    return try EffectiveSettings(collection, parent, files, declaring: declaring, ownKeys: ownKeys)
+    var settings = try EffectiveSettings(
+      collection, parent, files, declaring: declaring, ownKeys: ownKeys)
+    try settings.addFormer(declarations.knownApplications(), files) {
+      try declaring.reduce(into: Set()) { try $0.formUnion(declarations.keys(declaredBy: $1, in: collection)) }
+    }
+    return settings
   }
 }

@@ -19,9 +19,9 @@ extension Session {
     let (versions, names) = (try versionsInUse(), try collections.all().map(\.0))
     let behind = try RenameTable(connection: connection).behind()
     var ended: Set<SettingPlace> = []
-    let endings: [Contraction] = all.all.filter(isChosen).compactMap { rename in
+    let endings: [Contraction] = try all.all.filter(isChosen).compactMap { rename in
       guard !ended.contains(rename.current), !ended.contains(rename.former) else { return nil }
-      func outcome(_ name: SettingPlace, _ other: SettingPlace) -> Contraction.Outcome {
+      func outcome(_ name: SettingPlace, _ other: SettingPlace) throws -> Contraction.Outcome {
         if let user = all.user(of: name, versions) {
           return .inUse(by: user.name, until: user.isInForce ? nil : user.until)
         }
@@ -37,13 +37,14 @@ extension Session {
           }
         }
         if let waiting { return .behind(waiting) }
+        if let managed = try managed(rename, isFormer: isFormer, names) { return managed }
         ended.insert(name)
         return .contracted
       }
-      let former = outcome(rename.former, rename.current)
+      let former = try outcome(rename.former, rename.current)
       // It was taken back: no version declares the new name any more.
       if case .inUse = former, all.user(of: rename.current, versions) == nil {
-        return Contraction(rename: rename, name: rename.current, outcome: outcome(rename.current, rename.former))
+        return Contraction(rename: rename, name: rename.current, outcome: try outcome(rename.current, rename.former))
       }
       return Contraction(rename: rename, name: rename.former, outcome: former)
     }
@@ -52,6 +53,27 @@ extension Session {
       if case .contracted = ending.outcome { return true }
       return !ended.contains(ending.name)
     }
+  }
+
+  /// What an administrator gives to the name that is to end, and not to the other: only an administrator lifts a lock.
+  private func managed(_ rename: Rename, isFormer: Bool, _ names: [String]) throws -> Contraction.Outcome? {
+    let files = settingRules?.files ?? AdministratorFiles()
+    let collections = [rename.current, rename.former].map(\.collection.string)
+    let named = try files.collections(namedFor: [rename.application] + collections)
+    for pair in rename.places(among: names + collections + named).sorted(by: { $0.former < $1.former }) {
+      let (gone, kept) = isFormer ? (pair.former, pair.current) : (pair.current, pair.former)
+      let own = try effectiveSettings(of: gone.collection.string, files)
+      guard !own.allFiles.allSatisfy(\.isEmpty) else { continue }
+      let other = try effectiveSettings(of: kept.collection.string, files)
+      let (lock, otherLock) = (own.locked(gone.key.string), other.locked(kept.key.string))
+      if let lock, otherLock == nil { return .managed(lock.place, gone, kept) }
+      if let given = own.managedDefault(gone.key.string), otherLock == nil,
+        other.managedDefault(kept.key.string) == nil
+      {
+        return .managed(given.place, gone, kept)
+      }
+    }
+    return nil
   }
 
   /// Ends names that no version uses any more: their values go into the history.
@@ -120,6 +142,8 @@ package struct Contraction: Sendable {
     case inUse(by: String, until: Int64?)
     /// The other name has not followed it yet.
     case behind(RenameTable.Behind)
+    /// An administrator's file names the first one, and not the second one.
+    case managed(ManagedSettings.Place, SettingPlace, SettingPlace)
   }
 
   package let rename: Rename

@@ -6,7 +6,7 @@
 
 extension Session {
   package var declarations: DeclarationTable {
-    DeclarationTable(connection: connection)
+    DeclarationTable(connection: connection, at: transaction.time)
   }
 
   /// Records a version of a program and its declarations, and puts them in force unless a newer version's are.
@@ -26,7 +26,9 @@ extension Session {
       try table.create(at: transaction.time, until: transaction.time + ProgramVersion.defaultRunTime)
       let present = try table.application(new.application, version: new.version)
       let earlier = try versions.all(of: new.application)
-      try refuseRetyping(new, earlier.filter { $0.version != new.version && $0.until > transaction.time })
+      let inUse = try versionsInUse(elsewhere: true)
+      let isOwn = { (other: VersionsInUse.Version) in ByteString(other.application) == ByteString(new.application) }
+      try refuseRetyping(new, inUse) { isOwn($0) && $0.version != new.version && ($0.until ?? .max) > transaction.time }
       try dropEndedVersions()
       let isNewest = !VersionText.isLess(new.version, than: present?.version)
       if isNewest {
@@ -38,6 +40,8 @@ extension Session {
         try table.replace(
           new.declarations, kept: stillKept, of: new.application, version: new.version, fingerprint: new.fingerprint)
       }
+      // Of what is in force, a difference is a conflict.
+      try refuseRetyping(new, inUse) { !isOwn($0) && $0.isOfThisHost }
       try versions.save(new)
       // Its earlier declarations under the same version may be in use, too.
       var others = earlier.filter { $0.version == new.version && $0.until > transaction.time } + [new]
@@ -58,19 +62,6 @@ extension Session {
     try bringInStep(new: begun)
   }
 
-  /// Throws if a version that may still run reads the values of a setting in another form.
-  private func refuseRetyping(_ new: ProgramVersion, _ others: [ProgramVersion]) throws {
-    for other in others {
-      let declared = Dictionary(other.declarations.map { ($0.place, $0) }) { first, _ in first }
-      for declaration in new.declarations {
-        guard let earlier = declared[declaration.place], earlier.type != declaration.type else { continue }
-        throw CofferError.retypedInPlace(
-          setting: declaration.place.description, type: declaration.type.description,
-          other: other.name, otherType: earlier.type.description, until: Date(milliseconds: other.until))
-      }
-    }
-  }
-
   /// Begins the renames whose two names are in use from now on, and keeps the others as long as their former names are.
   ///
   /// - Parameter new: The version that has just declared its settings; nil if other hosts have.
@@ -83,7 +74,12 @@ extension Session {
     var known = Set(present.map { Rename.Pair(current: $0.current, former: $0.former) })
     let places = new.map { Set($0.declarations.map(\.place)) }
     var begun: [BegunRename] = []
+    var kept = KeptNames(present, versions)
+    func refuse(_ reason: String) throws {
+      throw CofferError.malformedSettings(source: "the declarations of \(new?.name ?? "")", reason: reason)
+    }
     for version in versions.all where version.isInForce {
+      let isNew = new.map { version.isOfThisHost && version.name == $0.name } ?? false
       for declaration in version.declarations.values.sorted(by: { $0.place < $1.place }) {
         for former in declaration.formerNames where version.declarations[former.place] == nil {
           // A version that uses both names has two settings.
@@ -100,6 +96,12 @@ extension Session {
             // Without a conversion, a value of another type is not the same value.
             isConverted: former.isConverted || found.type != declaration.type,
             until: older.compactMap(\.until).max() ?? transaction.time + ProgramVersion.defaultRunTime)
+          if let problem = kept.problem(of: rename, declaration, by: version) {
+            // What others have declared cannot be refused any more: their names stay apart.
+            if isNew { try refuse(problem) }
+            continue
+          }
+          kept.add(rename)
           try table.save(rename)
           if version.isOfThisHost, ByteString(newest.application) == ByteString(version.application) {
             try keep(found, for: rename)
@@ -111,6 +113,7 @@ extension Session {
         }
       }
     }
+    if let new, let problem = kept.problem(of: new) { try refuse(problem) }
     try loadRenames()
     return begun
   }
@@ -190,6 +193,11 @@ extension Reading where Self: ~Copyable {
   package borrowing func declaration(forKey key: String, inCollection collection: String) throws -> Declaration? {
     let session = session
     return try session.reading { try session.declarations.declaration(key, in: collection) }
+  }
+
+  /// Whether a setting is declared as a secret: its value is hidden also where it is stored as text.
+  package borrowing func isDeclaredSecret(_ key: String, inCollection collection: String) throws -> Bool {
+    try declaration(forKey: key, inCollection: collection)?.type == .secret
   }
 
   /// The versions of programs that have declared settings, and may run or are the newest.

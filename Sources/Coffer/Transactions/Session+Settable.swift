@@ -25,7 +25,7 @@ extension Session {
       try effective.requireUnlocked(key)
     }
     // One setting has one lock, whatever an administrator calls it.
-    for other in rules == nil ? [] : try otherNames(of: key, in: collection) {
+    for other in rules == nil ? [] : try otherNames(of: key, in: collection) + endedNames(of: key, in: collection) {
       guard let rules, !(try isStored(object, key, in: collection)) else { break }
       try self.effective(other.collection.string, rules).requireUnlocked(other.key.string)
     }
@@ -40,6 +40,15 @@ extension Session {
     let isSealed = try storedCollection(collection)?.isSealed ?? false
     guard let reason = declaration.problem(of: value, showsValue: !isSealed) else { return }
     throw CofferError.invalidValue(collection: collection, key: key, reason: reason)
+  }
+
+  /// The former names of a setting that have ended, and name nothing else now: an administrator's file may still have them.
+  private func endedNames(of key: String, in collection: String) throws -> [SettingPlace] {
+    try CofferError.translating {
+      try declarations.formerNames(of: key, in: collection).filter {
+        try declarations.declaration($0.key.string, in: $0.collection.string) == nil
+      }
+    }
   }
 
   private func effective(_ collection: String, _ rules: SettingRules) throws -> EffectiveSettings {

@@ -1,8 +1,10 @@
 extension Session {
   /// The versions in use at the time of this transaction.
   ///
-  /// - Parameter others: Versions that may run, beside those that are recorded.
-  func versionsInUse(also others: [ProgramVersion] = []) throws -> VersionsInUse {
+  /// - Parameters:
+  ///   - others: Versions that may run, beside those that are recorded.
+  ///   - elsewhere: Whether only those declarations of fleets count that no program of this host has made, too.
+  func versionsInUse(also others: [ProgramVersion] = [], elsewhere: Bool = false) throws -> VersionsInUse {
     var versions: [VersionsInUse.Version] = []
     for version in try VersionTable(connection: connection).all() {
       let present = try declarations.application(version.application, version: nil)
@@ -13,6 +15,6 @@ extension Session {
     for other in others {
       versions.append(VersionsInUse.Version(other, isInForce: false, until: other.until))
     }
-    return VersionsInUse(try versions + declarations.versionsInFleets())
+    return VersionsInUse(try versions + declarations.versionsInFleets(elsewhere: elsewhere))
   }
 }

@@ -14,6 +14,8 @@ struct SchemaFile {
 
   /// The application of all entries; nil if each names its own.
   private let application: String?
+  /// The collection of settings that name none.
+  private let collection: String
   private let lines: [[String]: Int]
   /// The number of entries without an application, and the place of the first.
   private var nameless: (count: Int, first: String)?
@@ -28,7 +30,7 @@ struct SchemaFile {
   private static let depth = 5
 
   /// - Throws: ``FormatProblem`` if it is no list in JSON.
-  init(_ bytes: [UInt8], application: String?, version: String?) throws {
+  init(_ bytes: [UInt8], application: String?, version: String?, collection: String) throws {
     guard let text = String(validating: bytes, as: UTF8.self) else { throw FormatProblem("it is not valid UTF-8") }
     let tree: Value
     do {
@@ -36,7 +38,7 @@ struct SchemaFile {
     } catch {
       throw JSONFile.problem(error, in: text)
     }
-    self.application = application
+    (self.application, self.collection) = (application, collection)
     if let application { applications[application] = Application(version: version) }
     guard case .array(let entries) = tree else { throw FormatProblem("it is not a list") }
     for (index, entry) in entries.enumerated() { read(entry, at: String(index)) }
@@ -76,7 +78,7 @@ struct SchemaFile {
   }
 
   private mutating func read(_ value: Value, at path: [String], owner: String?, version: String?) {
-    let (declaration, found) = DeclarationReader.read(value, isStrict: true)
+    let (declaration, found) = DeclarationReader.read(value, isStrict: true, ownCollection: collection)
     let setting = DeclarationReader.name(of: value)
     for problem in found { note(path + problem.path, setting, problem.reason) }
     guard let declaration, let owner else { return }

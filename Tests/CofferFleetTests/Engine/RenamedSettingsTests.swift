@@ -51,6 +51,19 @@ struct RenamedSettingsTests {
     for host in hosts { #expect(try await host.sync() == SyncReport()) }
   }
 
+  @Test("keep their type while another host's version reads it: a later version does not start with another one")
+  func retyped() async throws {
+    let hosts = try await fleet(of: "a", "b", on: MemoryCarrier())
+    let (a, b) = (hosts[0], hosts[1])
+    try await Preferences(database: a.database, collection: "web").declare(versionOne())
+    try await a.sync()
+    try await b.sync()
+    let new = try Preferences(database: b.database, collection: "web")
+    let later = Settings(version: "2") { Key("delay", default: 1500) }
+    let error = await #expect(throws: CofferError.self) { try await new.declare(later) }
+    #expect(error?.description.contains("web 1 in a fleet reads it as double") == true, "\(String(describing: error))")
+  }
+
   private func versionOne() -> Settings {
     Settings(version: "1") {
       width

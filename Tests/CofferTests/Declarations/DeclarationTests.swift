@@ -260,10 +260,11 @@ private enum Size: Int, Codable, Comparable {
     #expect(try declared()[1].declaration.summary == "Where the service listens")
     try database.close()
     #expect(try store.open().makeConnection().read { try $0.declaredSettings() }.count == 2)
-    // What is declared no longer goes.
+    // What is declared no longer is not in force.
     let rest = Settings(version: "1.1") { Key("rate", in: "billing", default: 100) }
     try Preferences(database: store.open(), collection: "shop").declare(rest)
-    #expect(try store.open().makeConnection().read { try $0.declaredSettings() }.map(\.declaration.name) == ["rate"])
+    let all = try store.open().makeConnection().read { try $0.declaredSettings() }
+    #expect(all.filter(\.isInForce).map(\.declaration.name) == ["rate"])
   }
 
   @Test(

@@ -58,6 +58,7 @@ import Testing
       case .contracted: ended.append(contraction.name.key.string)
       case .inUse(let user, _): users.append(user)
       case .behind(let item): users.append("\(item.place)")
+      case .managed(let file, _, _): users.append("\(file)")
       }
     }
     return (ended, users)
@@ -214,6 +215,66 @@ import Testing
       #expect(try connection.read { try $0.declaredSettings().isEmpty })
     }
     #expect(try values() == ["a": 1, "b": 2])
+  }
+
+  private func refusal(_ application: String, _ version: String, _ settings: Declaration...) throws -> String {
+    let (before, declared) = (try values(), try connection.read { try $0.declaredSettings() })
+    let error = #expect(throws: CofferError.self) {
+      try connection.readWrite { try $0.declare(settings, by: application, version: version) }
+    }
+    #expect(try values() == before)
+    #expect(try connection.read { try $0.declaredSettings() } == declared)
+    return error?.description ?? ""
+  }
+
+  @Test("that are kept are not declared as other settings until they have ended, and the error says when that is")
+  func reused() throws {
+    try declare("a", "1", setting("a"), setting("b"))
+    try set([("a", 1), ("b", 2)])
+    try declare("a", "2", setting("t", formerly: "a"), setting("b"))
+    let shifted = try refusal("a", "3", setting("t"), setting("a", formerly: "b"))
+    #expect(shifted.contains("net/a is declared as formerly net/b, but to a 1, net/a and net/b are two settings"))
+    #expect(shifted.contains("it may run until 2033-"), "\(shifted)")
+    let plain = try refusal("a", "3", setting("t"), setting("a"), setting("b"))
+    #expect(plain.contains("net/a and net/t are names of one setting, which are kept until 2033-"), "\(plain)")
+    // What it was is free once it has ended.
+    try setDay(40)
+    try declare("a", "2", setting("t", formerly: "a"), setting("b"))
+    #expect(try contract().ended == ["a"])
+    try declare("a", "3", setting("t"), setting("a"), setting("b"))
+    try set([("a", 7)])
+    #expect(try values() == ["a": 7, "b": 2, "t": 1])
+  }
+
+  @Test("of two settings are never those of one: by one version, by an earlier one, or by another application")
+  func merged() throws {
+    try declare("a", "1", setting("w"), setting("x"))
+    try declare("b", "1", setting("w"))
+    try set([("w", 5), ("x", 9)])
+    // The new name is another application's setting.
+    let taken = try refusal("b", "2", setting("x", formerly: "w"))
+    #expect(taken.contains("a 1 declares net/x as a setting of its own"), "\(taken)")
+    try declare("a", "2", setting("ww", formerly: "w"), setting("x"))
+    let joined = try refusal("a", "3", setting("ww", formerly: "w", "x"))
+    #expect(joined.contains("net/w and net/x are two settings"), "\(joined)")
+    // A name that another application has renamed has one new name.
+    let other = try refusal("b", "2", setting("wb", formerly: "w"))
+    #expect(other.contains("net/w, which a has renamed to net/ww; declare it under that name"), "\(other)")
+    try declare("b", "2", setting("ww", formerly: "w"))
+    #expect(try values() == ["w": 5, "ww": 5, "x": 9])
+  }
+
+  @Test("keep their type while any version of any application reads it, also one that is not the newest")
+  func retyped() throws {
+    try declare("a", "1", setting("x", type: .double))
+    try declare("a", "2")
+    let error = try refusal("b", "1", setting("x"))
+    #expect(error.contains("a 1, which may run until") && error.contains("reads it as double"), "\(error)")
+    try setDay(40)
+    try declare("b", "1", setting("x"))
+    // The older version comes back.
+    let back = try refusal("a", "1", setting("x", type: .double))
+    #expect(back.contains("b 1") && back.contains("reads it as int"), "\(back)")
   }
 
   // MARK: - The end

@@ -15,8 +15,9 @@ extension Preferences {
   /// - Parameter strict: Whether to throw if a value from any source does not match its declaration; nothing is taken over
   ///   then. Otherwise such a value is skipped when it is read, and reported.
   /// - Throws: `CofferError.conflictingDeclarations` when a setting is declared in two ways, by these settings or by another
-  ///   program in the same store; `.retypedInPlace` when another version that may still run declares another type; if strict,
-  ///   `.invalidSettings` with the complete list of problems.
+  ///   program in the same store; `.retypedInPlace` when another version that may still run declares another type;
+  ///   `.malformedSettings` for former names that would make one setting of two, or one that is declared while it is kept; if
+  ///   strict, `.invalidSettings` with the complete list of problems.
   public func declare(_ settings: Settings, strict: Bool = false) throws {
     let fingerprint = try settings.fingerprint(of: parent)
     let formers = settings.keys.filter { !$0.formerNames.isEmpty }
@@ -80,7 +81,10 @@ extension Preferences {
 
   private func canContract(_ session: Session) throws -> Bool {
     try session.endings { $0.application == parent }.contains { ending in
-      if case .inUse = ending.outcome { false } else { true }
+      switch ending.outcome {
+      case .inUse, .managed: false
+      case .contracted, .behind: true
+      }
     }
   }
 
@@ -92,6 +96,8 @@ extension Preferences {
       case .inUse(let version, _): proxy.database.options.logger.notice("\(name) is kept for \(version).")
       case .behind(let item):
         proxy.database.options.logger.warning("\(name) is kept: \(item.place) has not followed \(item.source).")
+      case .managed(let file, let former, let current):
+        proxy.database.options.logger.warning("\(name) is kept: \(file) names \(former), and not \(current).")
       }
     }
   }

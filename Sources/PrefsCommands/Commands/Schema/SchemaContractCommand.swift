@@ -10,8 +10,8 @@ struct SchemaContractCommand: ParsableCommand {
       While an older version of a program may still run, a renamed setting has both of its names, and each follows the other. \
       This removes the former names, all of them, those of a collection, or those of the settings named, by either name. Where a \
       rename was taken back, the name goes that no version declares any more. The last values stay in the history. A name stays \
-      while any version of any application that declares it may run or is in force, here or in a fleet, and while the other name \
-      has not followed its last value yet (exit code 11); then nothing is changed. `prefs describe` and `prefs schema` show until \
+      while any version of any application that declares it may run or is in force, here or in a fleet, while the other name \
+      has not followed its last value yet, and while an administrator names it alone (exit code 11); then nothing is changed. `prefs describe` and `prefs schema` show until \
       when.
 
       Examples:
@@ -28,23 +28,23 @@ struct SchemaContractCommand: ParsableCommand {
   mutating func run() throws {
     let references = try keys.map { try common.reference($0) }
     let collection = keys.isEmpty ? try common.collection(nil) : nil
-    let named = references.map(\.place) + (collection.map { [$0] } ?? [])
+    let named = references.flatMap(\.certainPlaces) + (collection.map { [$0] } ?? [])
     let contractions = try CommandSession(common, in: named, isWriting: true).write { transaction in
+      let references = try references.map { try $0.resolved(transaction) }
       let places = references.map { SettingPlace($0.key, in: $0.collection) }
       let renames = try transaction.renames()
       for (place, reference) in zip(places, references)
-      where !renames.contains(where: { [$0.current, $0.former].contains(place) }) {
+      where !renames.contains(where: { $0.names(place) }) {
         throw Failure(
           .notFound, "\(KeyText.of(reference.key, in: reference.collection)) has no former name that is kept.")
       }
       let contractions = try transaction.contract { rename in
-        let names = [rename.current, rename.former]
-        if let collection { return names.contains { $0.collection == ByteString(collection.name) } }
-        return places.isEmpty || places.contains(where: names.contains)
+        if let collection { return rename.isIn(collection.name) }
+        return places.isEmpty || places.contains(where: rename.names)
       }
       let kept = contractions.compactMap(\.reasonToKeep)
       guard kept.isEmpty else {
-        throw Failure(.refused, "Former names are still in use; nothing was changed.", details: kept.map { "  \($0)" })
+        throw Failure(.refused, "Former names have to stay; nothing was changed.", details: kept.map { "  \($0)" })
       }
       return contractions
     }
@@ -65,6 +65,10 @@ extension Contraction {
       let (place, source) = (item.place.description, item.source.description)
       return "\(former) is kept: \(DisplayText.escapingControls(place)) has not followed "
         + "\(DisplayText.escapingControls(source)) yet. Start the program once, or set it."
+    case .managed(let file, let former, let current):
+      let (former, current) = (former.description, current.description)
+      return "\(DisplayText.escapingControls(former)) is kept: an administrator names it in \(file), and not "
+        + "\(DisplayText.escapingControls(current)). Write \(DisplayText.escapingControls(current)) there."
     }
   }
 }

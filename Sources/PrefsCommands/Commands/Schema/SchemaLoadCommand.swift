@@ -11,7 +11,7 @@ struct SchemaLoadCommand: ParsableCommand {
       with --application a list of declarations alone. This is how programs not written in Swift declare their settings. A \
       declaration is an object:
 
-        name, collection    the key; the collection may be omitted
+        name, collection    the key; the collection may be omitted: it is then that of -c or --app
         type                bool, int, double, string, data, date, url, uuid, json, secret, any, array, dict, or array<TYPE> and \
       dict<TYPE>
         default             the value if nothing is set; data as base64, a date as 2026-01-31T08:30:00Z
@@ -28,7 +28,8 @@ struct SchemaLoadCommand: ParsableCommand {
       A pattern is a regular expression of JSON Schema for the whole text, without groups that look around or are referred to. \
       All mistakes are listed with their lines, and nothing is changed then.
 
-      Earlier declarations of an application that are not in the file are removed; values stay, and `prefs validate` compares \
+      Earlier declarations of an application that are not in the file are removed, once no version that declares them may \
+      run; values stay, and `prefs validate` compares \
       them. If two applications disagree on a setting, that is an error, and nothing is changed.
 
       Examples:
@@ -59,7 +60,8 @@ struct SchemaLoadCommand: ParsableCommand {
     let bytes = try file == "-" ? FileDescriptor.readAll(0, named: "standard input") : FileDescriptor.readFile(file)
     let reader: SchemaFile
     do {
-      reader = try SchemaFile(bytes, application: application, version: applicationVersion)
+      reader = try SchemaFile(
+        bytes, application: application, version: applicationVersion, collection: common.namedCollection ?? "")
     } catch let problem as FormatProblem {
       throw Failure(.format, "\(file) is not a list of declarations: \(problem.reason). Nothing was changed.")
     }

@@ -44,7 +44,7 @@ struct SchemaPrintCommand: ParsableCommand {
       switch format {
       case .markdown: Self.markdown(settings, declared)
       // A former name is the older version's: who loads the file declares the new one.
-      case .json: Self.json(settings.filter { $0.declaration.renamed == nil })
+      case .json: Self.json(settings.filter { $0.declaration.renamed == nil && $0.isInForce })
       case .jsonSchema:
         JSONFile.text(.value(collection.map { schema.document(of: settings, in: $0) } ?? schema.document(of: settings)))
       }
