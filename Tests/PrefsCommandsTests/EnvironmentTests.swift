@@ -113,10 +113,31 @@ import Testing
     #expect(try tool.succeed("find", "-c", "web", "example", "--plain", "--env", "staging").contains("host"))
   }
 
-  @Test("A name with the environment is that collection alone, and points to its parent")
-  func alone() throws {
-    let run = try tool.run("get", "web@staging/host")
-    #expect(run.code == 3 && run.message.contains("--env staging"), "\(run.message)")
+  private static let declared = #"[{"name": "hits", "collection": "web", "type": "int", "default": 1}]"#
+
+  @Test("A name with the environment has the values in force there, and lists what is set there")
+  func named() throws {
+    let names = [["web@staging/host"], ["-c", "web@staging", "host"], ["web/host", "--env", "staging"]]
+    for name in names {
+      #expect(try tool.run(["get"] + name, input: []).text == "example.org\n")
+      #expect(try tool.run(["get", "--show-origin"] + name, input: []).text == "parent:web\texample.org\n")
+      #expect(try tool.run(["type"] + name, input: []).text == "string\n")
+    }
+    #expect(try tool.run("inject", "-", input: "{{prefs:web@staging/host}}").text == "example.org")
+    let exec = try tool.run("exec", "-c", "web@staging", "--only", "host", "--pristine", "--", "/usr/bin/env")
+    #expect(exec.text == "HOST=example.org\n", "\(exec)")
+    try tool.succeed("schema", "load", "-", "--application", "web", input: Self.declared)
+    try tool.succeed("set", "web/hits", "5", "--undeclared")
+    for words in [["describe", "web@staging/hits"], ["describe", "web/hits", "--env", "staging"]] {
+      #expect(try tool.run(words, input: []).text.contains("parent:web"), "\(words)")
+    }
+    for words in [["list", "web@staging"], ["list", "web", "--env", "staging"]] {
+      let run = try tool.run(words + ["--all", "--plain"], input: [])
+      #expect(run.text.contains("hits\tparent:web"), "\(run)")
+    }
+    #expect(try tool.succeed("increment", "web@staging/hits") == "6\n")
+    try tool.succeed("unset", "web@staging/hits")
+    try tool.succeed("schema", "load", "-", "--application", "web", input: "[]")
     #expect(try tool.succeed("list", "web@staging") == "")
     try tool.succeed("set", "web@staging/port", "81", "--int")
     #expect(try tool.succeed("get", "web/port", environment: Self.staging) == "81\n")

@@ -1,3 +1,4 @@
+import Coffer
 import Foundation
 import Testing
 
@@ -40,6 +41,12 @@ import Testing
     try tool.run(
       ["--app", application, "-d", tool.store, "--key-file", tool.keyFile, "-c", "net"] + words, input: [],
       environment: ["PREFS_MANAGED_DIR": tool.path("managed")])
+  }
+
+  private func endVersions() throws {
+    let database = try Database.open(at: tool.store, key: .keyFile(tool.keyFile))
+    try database.makeConnection().perform { try $0.connection.execute("UPDATE versions SET until = 0") }
+    try database.close()
   }
 
   @Test("A named application has the values of its own files for what it declares, and others' for the rest")
@@ -109,6 +116,54 @@ import Testing
     #expect(validate.code == 8 && validate.text.hasPrefix(words), "\(validate)")
   }
 
+  @Test(
+    "A lock stays where the application declares nothing in the collection any more, unless it is another's setting")
+  func undeclared() throws {
+    func declare(_ version: String?, _ text: String) throws {
+      let version = version.map { ["--application-version", $0] } ?? []
+      #expect(try tool.run(["schema", "load", "-", "--application", "org.z"] + version, input: text.utf8).code == 0)
+    }
+    let lonely = #"[{"name": "lonely", "collection": "far", "type": "int"}]"#
+    for (before, version, after) in [
+      ("1", "2", #"[{"name": "other", "collection": "zzz", "type": "int"}]"#), ("3", nil, "[]"), (nil, nil, "[]"),
+    ] {
+      try declare(before, lonely)
+      try manage("org.z", #"{"locked": {"far/lonely": 7, "net/port": 7}}"#)
+      #expect(try run("set", "far/lonely", "6").code == 13)
+      try declare(version, after)
+      let set = try run("set", "far/lonely", "6")
+      #expect(set.code == 13, "\(after): \(set)")
+      #expect(try run("get", "far/lonely").text == "7\n")
+      // It has never declared that one.
+      #expect(try run("set", "net/port", "5").code == 0)
+    }
+    // Nor does it when no version that declared it may run any more: the one in force may still read it.
+    try endVersions()
+    #expect(try run("set", "far/lonely", "6").code == 13)
+  }
+
+  @Test("The settings of a version that may run are known, with their limits, also where a newer one declares others")
+  func olderVersion() throws {
+    let a = #"{"name": "a", "collection": "old", "type": "int"}"#
+    let b = #"{"name": "b", "collection": "old", "type": "int", "limits": [{"minimum": 1, "maximum": 9}]}"#
+    for (version, text) in [("2", "[\(a)]"), ("1", "[\(a), \(b)]")] {
+      try tool.succeed(
+        "schema", "load", "-", "--application", "org.z", "--application-version", version, input: text)
+    }
+    #expect(try run("set", "old/b", "5").code == 0)
+    let bad = try run("set", "old/b", "50")
+    #expect(bad.code == 8 && bad.message.contains("1 to 9"), "\(bad)")
+    #expect(try run("set", "old/c", "5").code == 8)
+    #expect(try run("describe", "old/b").text.contains("org.z 1"))
+    #expect(try run("list", "old", "--all").text.contains("b"))
+    #expect(try run("validate").text.isEmpty)
+    // Who loads the declarations elsewhere declares those of the newest version.
+    #expect(try !run("schema", "--format", "json").text.contains(#""name":"b""#))
+    try endVersions()
+    #expect(try run("set", "old/b2", "5").code == 8)
+    #expect(try run("describe", "old/b").code == 3)
+  }
+
   @Test("An unreadable file of an application that declares nothing stops validate")
   func unreadable() throws {
     try tool.succeed("set", "free/text", "x")
@@ -137,6 +192,22 @@ import Testing
     }
     // A file with all settings of a host stays usable.
     #expect(try run("import", "-", "-c", "net", "--format", "json", input: #"{"port": 6}"#).code == 0)
+  }
+
+  @Test("What is used instead of a misspelt key, and an equal value set below a lock, are said")
+  func silent() throws {
+    for run in [
+      try run("get", "net/prot", "--default", "7"), try run("inject", "-", input: "{{prefs:net/prot|7}}"),
+    ] {
+      #expect(run.code == 0 && run.text.hasPrefix("7"), "\(run)")
+      #expect(run.message.contains("net/prot is not declared; did you mean \"net/port\"?"), "\(run)")
+    }
+    #expect(try run("get", "far/away", "--default", "7").message.isEmpty)
+    try tool.succeed("set", "net/port", "5")
+    let file = try manage("org.x", #"{"locked": {"net/port": 8}}"#)
+    let imported = try run("import", "-", "-c", "net", "--format", "json", input: #"{"port": 5}"#)
+    #expect(
+      imported.code == 0 && imported.message.contains("net/port keeps the value that \(file):1 locks."), "\(imported)")
   }
 
   @Test("An import names what is locked beside its other mistakes")
@@ -203,7 +274,13 @@ import Testing
       """
     try tool.succeed("schema", "load", "-", "--application", "org.x", input: own)
     let set = try app("set", "net/port", "5")
-    #expect(set.code == 8 && set.message.contains("key \"port\" of collection \"net\" is"), "\(set)")
+    #expect(
+      set.code == 8 && set.message.contains("key \"port\" of collection \"net\" is. Name the collection with -c. Noth"),
+      "\(set)")
+    // Declarations that name no collection are of the application's.
+    let load = try app("schema", "load", "-", "--application", "org.x", input: #"[{"name": "own", "type": "int"}]"#)
+    #expect(load.code == 0, "\(load)")
+    #expect(try app("describe", "own").code == 0)
     // Nor does a program get it as a variable.
     try tool.succeed("set", "org.x/own", "3")
     #expect(try app("exec", "--pristine", "--", "/usr/bin/env").text == "OWN=3\n")

@@ -195,6 +195,117 @@ import Testing
     try expect("900")
   }
 
+  /// Lets the versions end that are not in force.
+  private func endVersions() throws {
+    let database = try Database.open(at: tool.store, key: .keyFile(tool.keyFile))
+    try database.makeConnection().perform {
+      try $0.connection.execute("UPDATE renames SET until = 0")
+      try $0.connection.execute("UPDATE versions SET until = 0")
+    }
+    try database.close()
+  }
+
+  /// Writes an administrator's file of the application.
+  @discardableResult
+  private func manage(_ text: String) throws -> String {
+    try FileManager.default.createDirectory(
+      atPath: tool.path("managed/shop.d"), withIntermediateDirectories: true,
+      attributes: [.posixPermissions: 0o755])
+    let file = try tool.write("managed/shop.d/10.json", text.utf8)
+    try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: file)
+    return file
+  }
+
+  private func managed(_ words: String...) throws -> Tool.Run {
+    try tool.run(words, input: [], environment: ["PREFS_MANAGED_DIR": tool.path("managed")])
+  }
+
+  @Test("end only where no lock goes with them, and a lock of a name that has ended binds and is reported")
+  func lockedAtTheEnd() throws {
+    try endVersions()
+    for part in [#""locked": {"width": 50}"#, #""width": 50"#] {
+      let file = try manage("{\(part)}")
+      let run = try managed("schema", "contract")
+      #expect(run.code == 11 && run.message.contains("administrator names it in \(file):1"), "\(run)")
+    }
+    try expect("900")
+    try manage(#"{"locked": {"width": 50, "window.width": 50}}"#)
+    #expect(try managed("schema", "contract").code == 0)
+    try manage(#"{"locked": {"width": 50}}"#)
+    let set = try managed("set", "shop/window.width", "60")
+    #expect(set.code == 13, "\(set)")
+    let words = "not declared any more; it is called \"shop/window.width\" now."
+    let validated = try managed("validate")
+    #expect(validated.code == 8 && validated.text.contains(words), "\(validated)")
+    let examined = try managed("doctor")
+    #expect((examined.text + examined.message).contains(words), "\(examined)")
+  }
+
+  @Test("do the same where the new name is in another collection")
+  func lockedElsewhere() throws {
+    let moved =
+      #"[{"name": "tok", "collection": "safe", "type": "string", "formerly": [{"name": "tok", "collection": "old"}]}]"#
+    for (version, text) in [("1", #"[{"name": "tok", "collection": "old", "type": "string"}]"#), ("2", moved)] {
+      try tool.succeed(
+        "schema", "load", tool.write("v.json", text.utf8), "--application", "shop", "--application-version",
+        "4.\(version)")
+      if version == "1" { try tool.succeed("set", "old/tok", "x") }
+    }
+    try endVersions()
+    for name in ["old/tok", "acme/old/tok"] {
+      try manage(#"{"locked": {"\#(name)": "y"}}"#)
+      #expect(try managed("schema", "contract", "-c", "safe").code == 11)
+    }
+    try manage("{}")
+    #expect(try managed("schema", "contract", "-c", "safe").code == 0)
+    let file = try manage(#"{"locked": {"old/tok": "y"}}"#)
+    #expect(try managed("set", "safe/tok", "z").code == 13)
+    let validated = try managed("validate")
+    let words = "old/tok in \(file):1 is not declared any more; it is called \"safe/tok\" now."
+    #expect(validated.code == 8 && validated.text.contains(words), "\(validated)")
+    #expect(try managed("doctor").text.contains(words))
+  }
+
+  @Test("are named by an administrator with one value")
+  func twoValues() throws {
+    try manage(#"{"locked": {"width": 50, "window.width": 60}}"#)
+    let run = try managed("validate")
+    let words = ["shop/width in ", "has another value than shop/window.width"]
+    #expect(run.code == 8 && words.allSatisfy(run.text.contains), "\(run)")
+    try manage(#"{"locked": {"width": 50, "window.width": 50}}"#)
+    #expect(try managed("validate").text.isEmpty)
+  }
+
+  @Test("that have ended are named with the new one in environments, too, and end by the name of one")
+  func environments() throws {
+    try tool.succeed("env", "create", "shop@staging")
+    #expect(try tool.run("schema", "contract", "-c", "shop@staging").code == 11)
+    #expect(try tool.run("schema", "contract", "shop@staging/width").code == 11)
+    try endVersions()
+    try tool.succeed("schema", "contract", "-c", "shop@staging")
+    for (name, now) in [
+      ("shop@staging/width", "shop@staging/window.width"), ("shop/width", "shop/window.width"),
+    ] {
+      let run = try tool.run("set", name, "1")
+      #expect(run.code == 8 && run.message.contains("it is called \"\(now)\" now"), "\(run)")
+    }
+  }
+
+  @Test("are one variable where both become the same one")
+  func variables() throws {
+    try load(#"[{"name": "http-port", "type": "int", "default": 80}]"#, "3")
+    try tool.succeed("set", "shop/http-port", "81")
+    try load(#"[{"name": "http.port", "type": "int", "default": 80, "formerly": [{"name": "http-port"}]}]"#, "4")
+    let exec = try tool.run("exec", "-c", "shop", "--pristine", "--", "/usr/bin/env")
+    #expect(exec.code == 0 && exec.text.contains("HTTP_PORT=81\n"), "\(exec)")
+    let only = try tool.run("exec", "-c", "shop", "--only", "http-port,http.port", "--pristine", "--", "/usr/bin/env")
+    #expect(only.code == 0 && only.text == "HTTP_PORT=81\n", "\(only)")
+    let export = try tool.succeed("export", "shop", "--format", "env")
+    #expect(export.contains("HTTP_PORT='81'\n"), "\(export)")
+    try tool.succeed("import", tool.write("in.env", "HTTP_PORT=82\n".utf8), "-c", "shop")
+    #expect(try tool.succeed("get", "shop/http-port") == "82\n" && tool.succeed("get", "shop/http.port") == "82\n")
+  }
+
   @Test("are named when only one of them is sealed")
   func sealing() throws {
     try load(#"[{"name": "pin", "type": "string"}]"#, "3")

@@ -14,9 +14,11 @@ package struct ItemDifference: Sendable {
   package let isOfMetadata: Bool
   /// Whether one of the collections is sealed, so that its values must not be shown.
   package let isSealed: Bool
+  /// Whether the setting is declared as a secret.
+  package let isDeclaredSecret: Bool
 
   /// Whether one of the two values must not be shown.
-  package var isSecret: Bool { isSealed || [before, after].contains { $0?.value.kind == .secret } }
+  package var isSecret: Bool { isSealed || isDeclaredSecret || [before, after].contains { $0?.value.kind == .secret } }
 }
 
 /// A value on one side of a comparison.
@@ -67,7 +69,9 @@ extension Reading where Self: ~Copyable {
       let haveMetadata = comparesMetadata && before?.isStored != false && after?.isStored != false
       let difference = ItemDifference(
         key: key.string, before: before, after: after, isOfValue: try !Self.isEqual(before?.value, after?.value),
-        isOfMetadata: try haveMetadata && !Self.isEqual(before?.metadata, after?.metadata), isSealed: isSealed)
+        isOfMetadata: try haveMetadata && !Self.isEqual(before?.metadata, after?.metadata), isSealed: isSealed,
+        isDeclaredSecret: try isDeclaredSecret(key.string, inCollection: collections.first ?? "")
+          || other.isDeclaredSecret(key.string, inCollection: otherCollections.first ?? ""))
       if difference.isOfValue || difference.isOfMetadata { differences.append(difference) }
     }
     return differences

@@ -57,7 +57,8 @@ extension ReadWriteTransaction {
         _ = try items.set(
           PlainSource.Item(
             collection: collection.newName, key: key, value: item.value, metadata: item.metadata,
-            dates: ItemDates(expires: item.expires, due: item.due), isSealed: isSealed),
+            dates: ItemDates(expires: item.expires, due: item.due), isSealed: isSealed,
+            isSecret: try source.isDeclaredSecret(key, inCollection: collection.name)),
           session)
         if items.replacedCount > replaced { try willReplace(key, collection.newName) }
         number += 1

@@ -148,6 +148,8 @@ public struct PlainImportReport: Sendable, Equatable {
     package let after: Value?
     /// Whether the collection is sealed, so that its values must not be shown.
     package let isSealed: Bool
+    /// Whether the setting is declared as a secret.
+    package let isSecret: Bool
   }
 
   /// A key whose value neither the file shows nor the store has.

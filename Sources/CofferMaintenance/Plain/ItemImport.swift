@@ -47,7 +47,9 @@ struct ItemImport {
     }
     guard keys[ByteString(item.collection), default: []].insert(ByteString(item.key)).inserted else { return false }
     report.opaqueCount += item.opaqueCount
-    try counting(item.key, item.collection, item.value, isSealed: item.isSealed, session) { _ in
+    try counting(
+      item.key, item.collection, item.value, isSealed: item.isSealed, isSecret: item.isSecret, session
+    ) { _ in
       try session.change(item.key, in: item.collection) {
         try $0.setting(item.value, metadata: item.metadata, dates: item.dates, item.key, in: item.collection)
       }
@@ -75,7 +77,8 @@ struct ItemImport {
   }
 
   private mutating func counting(
-    _ key: String, _ collection: String, _ value: Value, isSealed: Bool = false, _ session: Session,
+    _ key: String, _ collection: String, _ value: Value, isSealed: Bool = false, isSecret: Bool = false,
+    _ session: Session,
     _ body: (_ isNew: Bool) throws -> Void
   ) throws {
     report.itemCount += 1
@@ -94,7 +97,8 @@ struct ItemImport {
       report.changes.append(
         PlainImportReport.Change(
           collection: collection, key: key, before: before, after: value,
-          isSealed: try isSealed || Self.isSealed(key, collection, session)))
+          isSealed: try isSealed || Self.isSealed(key, collection, session),
+          isSecret: try isSecret || session.declarations.declaration(key, in: collection)?.type == .secret))
     }
   }
 
@@ -106,6 +110,11 @@ struct ItemImport {
       throw problems.count == 1 ? first.error : .invalidSettings(problems.map(\.problem))
     }
     try letNamesFollow(transaction)
+    // An equal value is not refused below a lock.
+    for (collection, kept) in keys {
+      let keys = kept.sorted().map(\.string)
+      report.locks += (try? transaction.effectiveSettings(of: collection.string))?.notesOfLocks(keys, transaction) ?? []
+    }
     if mode == .replace { try removeOthers(transaction) }
     if isDryRun { transaction.rollback() }
     report.collections = keys.keys.sorted().map(\.string)
@@ -152,7 +161,8 @@ struct ItemImport {
           report.changes.append(
             PlainImportReport.Change(
               collection: collection.string, key: key, before: try Self.value(key, collection.string, session),
-              after: nil, isSealed: try Self.isSealed(key, collection.string, session)))
+              after: nil, isSealed: try Self.isSealed(key, collection.string, session),
+              isSecret: try transaction.isDeclaredSecret(key, inCollection: collection.string)))
         }
       }
       try transaction.removeObjects(forKeys: others, inCollection: collection.string)

@@ -44,6 +44,8 @@ struct PlainSource {
     var opaqueCount = 0
     /// Whether the item is sealed in its source.
     var isSealed = false
+    /// Whether it is declared as a secret where it comes from.
+    var isSecret = false
   }
 
   init(path: String, format: PlainImportFormat) throws {

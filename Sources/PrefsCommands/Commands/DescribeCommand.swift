@@ -36,15 +36,18 @@ struct DescribeCommand: ParsableCommand {
   }
 
   mutating func run() throws {
-    let reference = try common.reference(key)
+    var reference = try common.reference(key)
     var otherNames: [(String, String)] = []
-    let found = try CommandSession(common, in: [reference.place]).read { transaction in
+    var overruled: DeclaredSetting?
+    let found = try CommandSession(common, in: reference.certainPlaces).read { transaction in
+      reference = try reference.resolved(transaction)
       let declared = try DeclaredKeys(transaction)
       guard let setting = declared.setting(reference.key, in: reference.collection) else {
         let name = KeyText.of(reference.key, in: reference.collection)
         throw Failure(.notFound, "\(name) is \(declared.absence(of: reference.key, in: reference.collection))")
       }
       otherNames = try declared.otherNames(of: setting, at: reference, transaction)
+      overruled = try transaction.overruledDeclaration(forKey: reference.key, inCollection: reference.collection)
       let declaration = setting.declaration
       let search = try transaction.effectiveSettings(in: reference.place).info(
         reference.key, by: declaration, transaction)
@@ -61,12 +64,25 @@ struct DescribeCommand: ParsableCommand {
         problems: search.problems, isLocked: found.isLocked)
     }
     try StandardOutput.write(
-      json ? Self.json(found, otherNames, reference) + "\n" : Self.text(found, otherNames, reference))
+      json
+        ? Self.json(found, otherNames, overruled, reference) + "\n" : Self.text(found, otherNames, overruled, reference)
+    )
   }
 
   // MARK: - Forms
 
-  private static func text(_ found: Found, _ otherNames: [(String, String)], _ reference: KeyReference) -> String {
+  /// What a program of this host declares while a fleet's declaration holds that differs.
+  private static func text(_ overruled: DeclaredSetting) -> String {
+    let declaration = overruled.declaration
+    let limits = declaration.limits.map(\.words)
+    let value = declaration.defaultValue.map { ["default \(ValueText.text($0))"] } ?? []
+    let parts = [declaration.type.description] + limits + value
+    return "\(overruled.owner) on this host: \(parts.joined(separator: ", "))"
+  }
+
+  private static func text(
+    _ found: Found, _ otherNames: [(String, String)], _ overruled: DeclaredSetting?, _ reference: KeyReference
+  ) -> String {
     let declaration = found.setting.declaration
     var rows: [(String, String)] = [("type", declaration.type.description)]
     if !declaration.limits.isEmpty {
@@ -82,6 +98,7 @@ struct DescribeCommand: ParsableCommand {
     if let deprecated = declaration.deprecated { rows.append(("deprecated", deprecated)) }
     rows += otherNames
     rows.append(("declared by", found.setting.ownerText))
+    if let overruled { rows.append(("otherwise by", text(overruled))) }
     var table = Table()
     for (name, text) in rows { table.add(["  " + name, DisplayText.escapingControls(text)]) }
     let name = DisplayText.escapingControls(KeyText.of(reference.key, in: reference.collection))
@@ -89,7 +106,9 @@ struct DescribeCommand: ParsableCommand {
     return "\(name)\n\(summary)" + table.lines().joined()
   }
 
-  private static func json(_ found: Found, _ otherNames: [(String, String)], _ reference: KeyReference) -> String {
+  private static func json(
+    _ found: Found, _ otherNames: [(String, String)], _ overruled: DeclaredSetting?, _ reference: KeyReference
+  ) -> String {
     let declaration = found.setting.declaration
     func text(_ text: String?) -> String { text.map(JSONText.quoted) ?? "null" }
     func value(_ value: Value?) -> String { value.map { JSONText.text($0, bigIntegers: .strings) } ?? "null" }
@@ -108,6 +127,7 @@ struct DescribeCommand: ParsableCommand {
       ("deprecated", text(declaration.deprecated)),
       ("otherNames", JSONText.array(otherNames.map { JSONText.quoted("\($0.0) \($0.1)") })),
       ("declaredBy", found.setting.ownerJSON),
+      ("otherwiseBy", text(overruled.map(Self.text))),
     ])
   }
 }

@@ -114,6 +114,7 @@ struct ExecCommand: ParsableCommand {
     try session.using(try session.openForReading()) { database in
       closeKeyDescriptors()
       let connection = try database.makeConnection()
+      let collections = try connection.read { transaction in try collections.map { try $0.inForce(transaction) } }
       var said: Set<String> = []
       return try supervise(
         observing: { changed in
@@ -216,7 +217,8 @@ struct ExecCommand: ParsableCommand {
   ) throws -> [GivenItem] {
     var items: [GivenItem] = []
     let declared = try DeclaredKeys(transaction)
-    for collection in collections {
+    for named in collections {
+      let collection = try named.inForce(transaction)
       // One that is gone, while it is watched, too, must not run the program with the values of its parent.
       if collection.parent != nil, let environment = collection.environment,
         try !transaction.hasEnvironment(environment)
@@ -226,10 +228,10 @@ struct ExecCommand: ParsableCommand {
       let effective = try transaction.effectiveSettings(in: collection)
       let keys = try effective.keys(declared, transaction)
       if keys.isEmpty { try KeyReference.requireItems(in: collection.name, transaction) }
-      for key in keys where isWanted(key) {
+      for key in declared.forVariables(keys.filter(isWanted), in: collection.name) {
         let search = try effective.item(key, transaction)
         guard let found = search.found else { continue }
-        var isSecret = found.value.kind == .secret
+        var isSecret = found.value.kind == .secret || declared.isSecret(key, in: collection.name)
         if case .stored(let item) = found, !isSecret {
           isSecret = try transaction.info(forKey: key, inCollection: item.collection)?.kind == .sealed
         }
@@ -239,6 +241,8 @@ struct ExecCommand: ParsableCommand {
       }
     }
     for key in wanted where !items.contains(where: { $0.key.utf8.elementsEqual(key.utf8) }) {
+      // Another name of the setting is this variable.
+      if !declared.forVariables(wanted, in: collections[0].name).contains(key) { continue }
       throw KeyReference(key, in: collections[0]).notFound(in: transaction)
     }
     return items

@@ -166,9 +166,10 @@ struct ExportCommand: ParsableCommand {
     guard let output else { return 0 }
     return try session.using(try session.openForReading()) { database in
       try session.unlocking(database) {
-        try database.makeConnection().read { transaction in
+        let declared = try database.makeConnection().read { transaction in
           if let collection { try KeyReference.requireItems(in: collection.name, transaction) }
           locks = try Self.locks(collection, transaction)
+          return try DeclaredKeys(transaction)
         }
         var count = 0
         try ProgressBar.during("exporting", common) { progress in
@@ -180,9 +181,9 @@ struct ExportCommand: ParsableCommand {
                 progress($0)
               },
               willWrite: { key, collection, kind in
-                guard reveal || kind != .secret && kind != .sealed else {
-                  throw Redaction.refusal(key, collection, kind)
-                }
+                guard !reveal else { return }
+                if kind == .secret || kind == .sealed { throw Redaction.refusal(key, collection, kind) }
+                if declared.isSecret(key, in: collection) { throw Redaction.refusal(key, collection, .secret) }
               })
           }
         }

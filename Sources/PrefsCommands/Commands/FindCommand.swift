@@ -92,7 +92,8 @@ struct FindCommand: ParsableCommand {
       let inForce = try effective.info(key, by: declaration, transaction) { stored[key, $0] }
       guard let found = inForce.found else { continue }
       var value: Value?
-      if looksAtValues, found.holdsText, let text = try transaction.value(of: found, forKey: key) {
+      let isSearched = looksAtValues && found.holdsText && declaration?.type != .secret
+      if isSearched, let text = try transaction.value(of: found, forKey: key) {
         value = search.matches(text) ? text : nil
       }
       guard value != nil || !values && search.matches(key) else { continue }

@@ -68,6 +68,6 @@ struct GetCommand: ParsableCommand {
     return ValueRequest(
       reference: reference, fallback: fallback.map(CommandArguments.value),
       json: json, noNewline: noNewline, base64: base64, hex: hex, showOrigin: showOrigin, output: output,
-      options: common.ofSession(in: [reference.place]))
+      options: common.ofSession(in: reference.certainPlaces))
   }
 }

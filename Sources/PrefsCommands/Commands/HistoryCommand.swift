@@ -74,7 +74,7 @@ struct HistoryCommand: ParsableCommand {
   mutating func run() throws {
     if let key {
       let reference = try common.reference(key)
-      return try showVersions(reference, CommandSession(common, in: [reference.place]))
+      return try showVersions(reference, CommandSession(common, in: reference.certainPlaces))
     }
     let name = (keep ?? off).map(CommandArguments.value) ?? common.namedCollection ?? ""
     let collection = try common.inEnvironment(name)
@@ -142,7 +142,8 @@ struct HistoryCommand: ParsableCommand {
   }
 
   private func showVersions(_ reference: KeyReference, _ session: CommandSession) throws {
-    let (items, isSealed) = try session.read { transaction in
+    let (items, isSealed, isSecret) = try session.read { transaction in
+      let reference = try reference.resolved(transaction)
       let items = try transaction.history(forKey: reference.key, inCollection: reference.collection)
       if items.isEmpty {
         guard try transaction.hasObject(forKey: reference.key, inCollection: reference.collection) else {
@@ -150,9 +151,13 @@ struct HistoryCommand: ParsableCommand {
         }
         try explainNone(reference.collection, transaction)
       }
-      return (items.prefix(limit ?? .max), try transaction.isSealed(collection: reference.collection))
+      return (
+        items.prefix(limit ?? .max), try transaction.isSealed(collection: reference.collection),
+        try transaction.isDeclaredSecret(reference.key, inCollection: reference.collection)
+      )
     }
-    let text = HistoryText(items: items, isSealed: isSealed, redaction: Redaction(reveals: reveal))
+    let text = HistoryText(
+      items: items, isSealed: isSealed, isSecret: isSecret, redaction: Redaction(reveals: reveal))
     var output = StandardOutput(pager: form.pager)
     switch form.choice {
     case .json: output.write(text.json + "\n")

@@ -9,7 +9,7 @@ struct InjectCommand: ParsableCommand {
     discussion: """
       Replaces each {{prefs:COLLECTION/KEY}} or {{prefs:KEY}} by the value, as `prefs get` prints it, including secrets; \
       everything else is copied byte for byte. Spaces inside the braces are ignored. {{prefs:KEY|TEXT}} gives TEXT if the \
-      key does not exist. In a reference with several slashes, the first collection that has the key is used. All values \
+      key does not exist. A reference with several slashes is read as that of every command: its collection is the longest one that has the key. All values \
       are from one snapshot. If a key is missing, nothing is written and the exit code is 3; a malformed placeholder is \
       exit code 8.
 
@@ -44,7 +44,7 @@ struct InjectCommand: ParsableCommand {
       template == "-" ? FileDescriptor.readAll(0, named: name) : FileDescriptor.readFile(template), named: name)
     let places = try template.pieces.flatMap { piece in
       guard case .reference(let text, _, _) = piece else { return [NamedCollection]() }
-      return try references(text).map(\.place)
+      return [try reference(text).place]
     }
     let (filled, notes) = try session.readInForce(in: places) { try fill(template, $0) }
     for note in notes { common.note(note) }
@@ -57,9 +57,8 @@ struct InjectCommand: ParsableCommand {
     }
   }
 
-  private func references(_ text: String) throws -> [KeyReference] {
-    try KeyReference.all(text, collection: common.namedCollection)
-      .map { KeyReference($0.key, in: try common.inEnvironment($0.collection)) }
+  private func reference(_ text: String) throws -> KeyReference {
+    try KeyReference(text, collection: common.namedCollection).inEnvironments(common.inEnvironment)
   }
 
   /// - Returns: The filled template, and what is to be said of bad values.
@@ -73,32 +72,22 @@ struct InjectCommand: ParsableCommand {
       switch piece {
       case .text(let bytes): filled += bytes
       case .reference(let text, let fallback, let offset):
-        let references = try references(text)
-        var value: Value?
-        var absent: Failure?
-        var isAnyThere = false
-        for reference in references where value == nil {
-          if let environment = reference.place.parent.flatMap({ _ in
-            CollectionEnvironment(collection: reference.collection)
-          }),
+        do {
+          let reference = try reference(text).resolved(transaction)
+          if reference.place.parent != nil, let environment = reference.place.environment,
             try !transaction.hasEnvironment(environment)
           {
-            absent = try absent ?? environment.notFound(in: transaction)
-            continue
+            throw try environment.notFound(in: transaction)
           }
-          isAnyThere = true
           let search = try transaction.itemInForce(reference)
-          value = search.found?.value
-          notes += search.notes.filter { !notes.contains($0) }
-        }
-        if let value {
-          filled += ValueText.bytes(value)
-        } else if !isAnyThere, let absent {
-          missing.append(Failure(absent.status, "\(template.place(offset)): \(absent.message)"))
-        } else if let fallback {
-          filled += fallback
-        } else if let reference = references.first {
-          let failure = reference.notFound(in: transaction)
+          var said = search.notes
+          if search.found == nil, let note = try reference.absenceNote(transaction) { said.append(note) }
+          notes += said.filter { !notes.contains($0) }
+          guard let value = search.found.map({ ArraySlice(ValueText.bytes($0.value)) }) ?? fallback else {
+            throw reference.notFound(in: transaction)
+          }
+          filled += value
+        } catch let failure as Failure {
           missing.append(Failure(failure.status, "\(template.place(offset)): \(failure.message)"))
         }
       }

@@ -8,7 +8,7 @@ import Coffer
 
 /// The implementation of `prefs list`, after parsing.
 struct ListRequest: Request {
-  let place: NamedCollection
+  private(set) var place: NamedCollection
   var long = false
   var values = false
   /// Whether to list declared settings that are not set.
@@ -35,30 +35,42 @@ struct ListRequest: Request {
   }
 
   func run() throws {
+    var request = self
     let (entries, notes) = try CommandSession(options).readInForce(in: [place]) { transaction in
-      let effective = try transaction.effectiveSettings(in: place)
-      let stored = try ShownInfos(place, transaction)
-      let declared =
-        effective.hasDeclarations ? try DeclaredKeys(transaction).settings(in: collection).map(\.declaration) : []
-      var keys = stored.keys
-      var seen = Set(keys.map { ByteString($0) })
-      let others = effective.managedKeys + (all ? declared.map(\.name) : [])
-      keys += others.filter { seen.insert(ByteString($0)).inserted }
-      let isSorted = place.parent == nil && keys.count == stored.keys.count
-      if !isSorted { keys.sort { $0.utf8.lexicographicallyPrecedes($1.utf8) } }
-      let declarations = Dictionary(declared.map { (ByteString($0.name), $0) }) { first, _ in first }
-      var notes: [String] = []
-      let entries = try keys.compactMap { key in
-        let declaration = declarations[ByteString(key)]
-        let search = try effective.info(key, by: declaration, transaction) { stored[key, $0] }
-        notes += search.notes
-        var entry = try entry(key, search.found, declaration, transaction)
-        entry?.problem = search.problem
-        return entry
-      }
-      if entries.isEmpty { try explainEmpty(transaction) }
-      return (entries, notes)
+      // What is listed without being set is in force.
+      if all { request.place = try place.inForce(transaction) }
+      return try request.entries(transaction)
     }
+    try request.write(entries, notes)
+  }
+
+  /// - Returns: The entries, and what is to be said of bad values.
+  private func entries(_ transaction: borrowing ReadTransaction) throws -> ([Entry], [String]) {
+    let effective = try transaction.effectiveSettings(in: place)
+    let stored = try ShownInfos(place, transaction)
+    let declared =
+      effective.hasDeclarations ? try DeclaredKeys(transaction).settings(in: collection).map(\.declaration) : []
+    var keys = stored.keys
+    var seen = Set(keys.map { ByteString($0) })
+    let others = effective.managedKeys + (all ? declared.map(\.name) : [])
+    keys += others.filter { seen.insert(ByteString($0)).inserted }
+    let isSorted = place.parent == nil && keys.count == stored.keys.count
+    if !isSorted { keys.sort { $0.utf8.lexicographicallyPrecedes($1.utf8) } }
+    let declarations = Dictionary(declared.map { (ByteString($0.name), $0) }) { first, _ in first }
+    var notes: [String] = []
+    let entries = try keys.compactMap { key in
+      let declaration = declarations[ByteString(key)]
+      let search = try effective.info(key, by: declaration, transaction) { stored[key, $0] }
+      notes += search.notes
+      var entry = try entry(key, search.found, declaration, transaction)
+      entry?.problem = search.problem
+      return entry
+    }
+    if entries.isEmpty { try explainEmpty(transaction) }
+    return (entries, notes)
+  }
+
+  private func write(_ entries: [Entry], _ notes: [String]) throws {
     for note in notes { options.note(note) }
     var output = StandardOutput(pager: pager)
     switch form {
@@ -88,6 +100,8 @@ struct ListRequest: Request {
     _ key: String, _ found: EffectiveSettings.Found<ItemInfo>?, _ declaration: Declaration?,
     _ transaction: borrowing ReadTransaction
   ) throws -> Entry? {
+    let isSecret = declaration?.type == .secret
+    func shown(_ value: Value) -> Value { Redaction(reveals: reveal).shown(value, isSealed: false, isSecret: isSecret) }
     switch found {
     case .stored(let info)?:
       guard values else { return Entry(key: key, info: info, found: found, kind: info.kind.name, value: nil) }
@@ -99,10 +113,9 @@ struct ListRequest: Request {
       }
       let value = try transaction.item(forKey: key, inCollection: info.collection)?.value
       return Entry(
-        key: key, info: info, found: found, kind: (value?.kind ?? info.kind).name,
-        value: reveal ? value.map(ValueText.revealed) : value)
+        key: key, info: info, found: found, kind: (value?.kind ?? info.kind).name, value: value.map(shown))
     case .locked(let value, _)?, .managed(let value, _)?:
-      return Entry(key: key, info: nil, found: found, kind: value.kind.name, value: values || all ? value : nil)
+      return Entry(key: key, info: nil, found: found, kind: value.kind.name, value: values || all ? shown(value) : nil)
     case .declared?, nil:
       return declaration.map {
         Entry(

@@ -60,9 +60,9 @@ struct LogCommand: ParsableCommand {
 
   mutating func run() throws {
     if verify { return try verifyLog() }
-    let filter = try ChangeFilter(what, common)
-    let (changes, isDefaultKey) = try CommandSession(common, in: filter.collection.map { [$0] } ?? []).read {
-      transaction in
+    var filter = try ChangeFilter(what, common)
+    let (changes, isDefaultKey) = try CommandSession(common, in: filter.certainPlaces).read { transaction in
+      filter = try filter.resolved(transaction)
       let commits = try transaction.rememberedCommits()
       var changes = commits.flatMap(filter.changes)
       if let collection = filter.collection?.name, let key = filter.key {

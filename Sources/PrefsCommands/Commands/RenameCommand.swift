@@ -38,8 +38,9 @@ struct RenameCommand: ParsableCommand {
     let from = try common.reference(old)
     let to = try common.referenceToSet(new)
     let session = try CommandSession(
-      common, in: [from.place, to.place], isWriting: true, force: force, undeclared: names.undeclared)
+      common, in: from.certainPlaces + to.certainPlaces, isWriting: true, force: force, undeclared: names.undeclared)
     let notes: [String] = try session.write { transaction in
+      let (from, to) = (try from.resolved(transaction), try to.resolved(transaction))
       guard try transaction.hasObject(forKey: from.key, inCollection: from.collection) else {
         throw from.notFound(in: transaction)
       }

@@ -35,10 +35,11 @@ struct RevertCommand: ParsableCommand {
     }
     let reference = try common.reference(String(argument[..<at]))
     let session = try CommandSession(
-      common, in: [reference.place], isWriting: true, force: declared.force, undeclared: declared.undeclared)
+      common, in: reference.certainPlaces, isWriting: true, force: declared.force, undeclared: declared.undeclared)
     // Also where the version is the present one, and nothing would be set.
     try session.requireUnlocked(reference)
     try session.write { transaction in
+      let reference = try reference.resolved(transaction)
       try transaction.requireUnlocked(forKey: reference.key, inCollection: reference.collection)
       try transaction.restoreObject(forKey: reference.key, inCollection: reference.collection, version: number)
     }

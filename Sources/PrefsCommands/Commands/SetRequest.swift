@@ -8,7 +8,8 @@ import Coffer
 
 /// The implementation of `prefs set`, after parsing.
 struct SetRequest: Request {
-  let reference: KeyReference
+  /// In a transaction, the entry that is meant.
+  private(set) var reference: KeyReference
   /// The value; `-` for standard input.
   var value: String?
   /// The type, if given.
@@ -34,26 +35,33 @@ struct SetRequest: Request {
       // Do not create a store for this.
       throw conflict(found: nil)
     }
-    let isText = try session.writeCreating(reference) { transaction in
-      if isArgument, try transaction.isSealed(collection: reference.collection) { throw argumentRefused }
-      let declaration = try transaction.declaration(forKey: reference.key, inCollection: reference.collection)
-      if declaration?.type == .secret, !secret, !options.allowsBadValues { throw declaredSecretRefused }
-      let kind = namesType || secret ? nil : try reference.presentKind(transaction)
-      if kind == .secret { throw plainValueRefused }
-      let newValue = try value(read, declaration, kind)
-      if ifAbsent || ifVersion != nil {
-        let found = try transaction.item(forKey: reference.key, inCollection: reference.collection)?.version
-        if found != (ifVersion == 0 ? nil : ifVersion) { throw conflict(found: found) }
-      }
-      try transaction.setObject(
-        newValue, forKey: reference.key, inCollection: reference.collection, expires: expires, due: due)
-      guard !namesType, declaration == nil, case .string(let text) = newValue else { return false }
-      return text.hasPrefix("{") || text.hasPrefix("[")
+    let isText = try session.writeCreating(reference) { transaction, reference in
+      var request = self
+      request.reference = reference
+      return try request.set(read, transaction)
     }
     if endsWithNewline(read) {
       options.note("the secret ends with a newline, which is part of it. --strip-newline leaves it out.")
     }
     if isText { options.note("stored as text. --dict and --array parse it, or report why it cannot be parsed.") }
+  }
+
+  /// - Returns: Whether it is text that looks like an array or a dictionary.
+  private func set(_ read: Given, _ transaction: borrowing ReadWriteTransaction) throws -> Bool {
+    if isArgument, try transaction.isSealed(collection: reference.collection) { throw argumentRefused }
+    let declaration = try transaction.declaration(forKey: reference.key, inCollection: reference.collection)
+    if declaration?.type == .secret, !secret, !options.allowsBadValues { throw declaredSecretRefused }
+    let kind = namesType || secret ? nil : try reference.presentKind(transaction)
+    if kind == .secret { throw plainValueRefused }
+    let newValue = try value(read, declaration, kind)
+    if ifAbsent || ifVersion != nil {
+      let found = try transaction.item(forKey: reference.key, inCollection: reference.collection)?.version
+      if found != (ifVersion == 0 ? nil : ifVersion) { throw conflict(found: found) }
+    }
+    try transaction.setObject(
+      newValue, forKey: reference.key, inCollection: reference.collection, expires: expires, due: due)
+    guard !namesType, declaration == nil, case .string(let text) = newValue else { return false }
+    return text.hasPrefix("{") || text.hasPrefix("[")
   }
 
   /// Whether a secret from a pipe or a file has the newline that `echo` and editors add.
@@ -197,7 +205,7 @@ extension SetRequest {
     // Refused with an error by the parser's way.
     if reference.key.isEmpty { return nil }
     var options = line.options
-    options.environments = [reference.place.environment].compactMap(\.self)
+    options.environments = reference.certainPlaces.compactMap(\.environment)
     self.init(
       reference: reference, value: line.words[1],
       type: line.flags.first.flatMap { ValueType(rawValue: String($0.dropFirst(2))) }, options: options)

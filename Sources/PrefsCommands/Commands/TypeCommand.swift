@@ -24,9 +24,9 @@ struct TypeCommand: ParsableCommand {
   @OptionGroup(title: "Common options") var common: CommonOptions
 
   mutating func run() throws {
-    let reference = try common.reference(key)
-    let session = try CommandSession(common, in: [reference.place])
-    guard let kind = try session.valueInForce(of: reference).found?.value.kind else { return }
+    var reference = try common.reference(key)
+    let session = try CommandSession(common, in: reference.certainPlaces)
+    guard let kind = try session.valueInForce(of: &reference).found?.value.kind else { return }
     let object = JSONText.object([
       ("collection", JSONText.quoted(reference.collection)),
       ("key", JSONText.quoted(reference.key)),

@@ -54,10 +54,10 @@ struct UnsetCommand: ParsableCommand {
       try removeAll(of: collection.name, CommandSession(common, in: [collection]))
     } else if let match {
       let reference = try common.reference(match)
-      try removeMatching(reference, CommandSession(common, in: [reference.place]))
+      try removeMatching(reference, CommandSession(common, in: reference.certainPlaces))
     } else {
       let references = try keys.map(common.reference)
-      try remove(references, CommandSession(common, in: references.map(\.place)))
+      try remove(references, CommandSession(common, in: references.flatMap(\.certainPlaces)))
     }
   }
 
@@ -67,6 +67,7 @@ struct UnsetCommand: ParsableCommand {
     let (missing, notes) = try session.write { transaction in
       var (missing, notes): ([Failure], [String]) = ([], [])
       for reference in references {
+        let reference = try reference.resolved(transaction)
         if try transaction.hasObject(forKey: reference.key, inCollection: reference.collection) {
           try transaction.removeObject(forKey: reference.key, inCollection: reference.collection)
           notes += transaction.notesOfLocks([reference.key], in: reference.collection)
@@ -83,11 +84,12 @@ struct UnsetCommand: ParsableCommand {
   }
 
   private func removeMatching(_ reference: KeyReference, _ session: CommandSession) throws {
-    let glob = Glob(reference.key)
-    let (keys, notes) = try session.write { transaction in
+    let (reference, keys, notes) = try session.write { transaction in
+      let reference = try reference.resolved(transaction)
+      let glob = Glob(reference.key)
       let keys = try transaction.allKeys(inCollection: reference.collection).filter(glob.matches)
       try transaction.removeObjects(forKeys: keys, inCollection: reference.collection)
-      return (keys, transaction.notesOfLocks(keys, in: reference.collection))
+      return (reference, keys, transaction.notesOfLocks(keys, in: reference.collection))
     }
     for note in notes { common.note(note) }
     guard !keys.isEmpty || force else {

@@ -15,14 +15,17 @@ struct ValueRequest: Request {
   func run() throws {
     let session = try CommandSession(options)
     if let output { try session.requireReplaceable(output) }
-    let search = try session.valueInForce(of: reference, isNeeded: fallback == nil)
-    guard let found = search.found else { return try emit(.string(fallback ?? ""), origin: "default", problem: nil) }
+    var reference = reference
+    let search = try session.valueInForce(of: &reference, isNeeded: fallback == nil)
+    guard let found = search.found else {
+      return try emit(.string(fallback ?? ""), of: reference, origin: "default", problem: nil)
+    }
     let origin = found.origin(in: reference.place.parent, \.collection)
     if json, case .stored(let item) = found {
       let text = ItemJSON.text(item, origin: origin, problem: search.problem)
       return try emit(Array(text.utf8), endsLine: endsLine(item.value))
     }
-    try emit(found.value, origin: origin, problem: search.problem)
+    try emit(found.value, of: reference, origin: origin, problem: search.problem)
   }
 
   // MARK: - Output
@@ -41,7 +44,7 @@ struct ValueRequest: Request {
     return true
   }
 
-  private func emit(_ value: Value, origin: String, problem: String?) throws {
+  private func emit(_ value: Value, of reference: KeyReference, origin: String, problem: String?) throws {
     let object = json ? ItemJSON.text(reference, value, origin: origin, problem: problem) : ""
     try emit(json ? Array(object.utf8) : originField(origin) + encoded(value), endsLine: endsLine(value))
   }

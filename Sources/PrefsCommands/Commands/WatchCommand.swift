@@ -59,10 +59,11 @@ struct WatchCommand: ParsableCommand {
   }
 
   mutating func run() throws {
-    let filter = try ChangeFilter(what, common)
-    let session = try CommandSession(common, in: filter.collection.map { [$0] } ?? [])
+    let named = try ChangeFilter(what, common)
+    let session = try CommandSession(common, in: named.certainPlaces)
     try session.using(try session.openForReading()) { database in
       let connection = try database.makeConnection()
+      let filter = try connection.read { try named.resolved($0) }
       let printer = ChangePrinter(
         filter: filter,
         text: ChangeText(form: json ? .json : plain ? .plain : .text),

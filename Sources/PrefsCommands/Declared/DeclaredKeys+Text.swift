@@ -20,6 +20,21 @@ extension DeclaredKeys.Setting {
 }
 
 extension DeclaredKeys {
+  /// The keys without the former names of settings that are among them and become the same variable, as `http-port` and
+  /// `http.port` do.
+  func forVariables(_ keys: [String], in collection: String) -> [String] {
+    let renames = renames.filter {
+      VariableName.of($0.former.key.string, prefix: "") == VariableName.of($0.current.key.string, prefix: "")
+    }
+    guard !renames.isEmpty else { return keys }
+    let places = Set(keys.map { SettingPlace($0, in: collection) })
+    return keys.filter { key in
+      !renames.contains { rename in
+        rename.former.key == ByteString(key) && rename.current(besides: collection).map(places.contains) ?? false
+      }
+    }
+  }
+
   /// What is to be said about the other names of a setting, as rows of a table.
   func otherNames(of setting: Setting) -> [(String, String)] {
     let place = setting.declaration.place

@@ -69,6 +69,10 @@ struct ManagedFindings {
     let effect = entry.isLocked ? "locks nothing that is known" : "sets nothing that is known"
     let kind: SettingFinding.Kind = isDeclaring && entry.isLocked ? .unknown : .doubtful
     let plain = places.filter { CollectionEnvironment(collection: $0.collection) == nil }
+    // A former name that has ended: no program looks for it any more.
+    if let place = plain.first(where: { declared.successor(of: $0.key, in: $0.collection) != nil }) {
+      return finding(.unknown, place, "is \(declared.absence(of: place.key, in: place.collection))")
+    }
     // What is stored, and not declared, is known where nothing is declared.
     if try plain.contains(where: { try declared.settings(in: $0.collection).isEmpty && isThere($0, transaction) }) {
       return nil

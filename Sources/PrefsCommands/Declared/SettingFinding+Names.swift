@@ -24,7 +24,18 @@ extension SettingFinding {
           guard let own, other == nil else { return nil }
           return SettingFinding(collection: collection, key: key, kind: .name, text: "in \(own.place) \(text)")
         }
+        let isConverted = try transaction.renames().contains { $0.isConverted && $0.names(other) }
+        func difference(_ own: EffectiveSettings.Managed?, _ given: EffectiveSettings.Managed?) -> SettingFinding? {
+          // Each pair once, and not where the names have values of different forms.
+          guard let own, let given, SettingPlace(key, in: collection) < other, !isConverted, own.value != given.value
+          else { return nil }
+          return SettingFinding(
+            collection: collection, key: key, kind: .name,
+            text: "in \(own.place) has another value than \(other), another name of the setting, in \(given.place).")
+        }
         return [
+          difference(effective.locked(key), others.locked(name)),
+          difference(effective.managedDefault(key), others.managedDefault(name)),
           finding(
             effective.locked(key), others.locked(name),
             "is locked, but \(other), another name of the setting, is not. Lock it, too."),

@@ -113,6 +113,13 @@ package struct SettingsTree {
     _ collection: String, besides hidden: Set<ByteString>, to contents: inout FileTree.Builder,
     _ transaction: borrowing some Reading & ~Copyable
   ) throws {
+    var hidden = hidden
+    if format == .env {
+      // Two names of one setting that are the same variable are one line.
+      let keys = try transaction.allKeys(inCollection: collection)
+      let written = try DeclaredKeys(transaction).forVariables(keys, in: collection)
+      hidden.formUnion(Set(keys.map { ByteString($0) }).subtracting(written.map { ByteString($0) }))
+    }
     datedCount += try transaction.itemInfos(inCollection: collection)
       .count { ($0.expires != nil || $0.due != nil) && !hidden.contains(ByteString($0.key)) }
     if try !reveals && transaction.isSealed(collection: collection) {
@@ -121,12 +128,16 @@ package struct SettingsTree {
       }
       return
     }
+    let declared = reveals ? nil : try DeclaredKeys(transaction)
     try transaction.enumerateRows(inCollection: collection, as: Value.self, metadata: Value.self) {
       key, value, metadata, _ in
       if hidden.contains(ByteString(key)) { return }
       if metadata != nil { metadataCount += 1 }
       if case .secret(let secret) = value, !reveals {
         try insert(redacted(secret.description, key, collection, .secret), of: nil, key, collection, into: &contents)
+      } else if let declared, declared.isSecret(key, in: collection) {
+        let placeholder = Redaction.secret(byteCount: ValueText.bytes(value).count)
+        try insert(redacted(placeholder, key, collection, .secret), of: nil, key, collection, into: &contents)
       } else {
         let written = try naming(collection, key) { try tree(value) }
         try insert(written, of: format == .env ? written : value, key, collection, into: &contents)

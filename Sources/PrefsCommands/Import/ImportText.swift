@@ -85,6 +85,6 @@ struct ImportText {
   }
 
   private func shown(_ value: Value, _ change: PlainImportReport.Change) -> String {
-    JSONText.text(redaction.shown(value, isSealed: change.isSealed), bigIntegers: .strings)
+    JSONText.text(redaction.shown(value, isSealed: change.isSealed, isSecret: change.isSecret), bigIntegers: .strings)
   }
 }

@@ -83,8 +83,9 @@ struct TypedSettings {
     let parent = CollectionEnvironment(collection: collection)?.parent
     for name in [collection] + (parent.map { [$0] } ?? []) {
       let managed = try transaction.effectiveSettings(of: name).managedKeys
-      let declared = declared.settings(in: name).map(\.declaration.name)
-      for key in try transaction.allKeys(inCollection: name) + declared + managed {
+      let ofDeclarations = declared.settings(in: name).map(\.declaration.name)
+      let known = try transaction.allKeys(inCollection: name) + ofDeclarations + managed
+      for key in declared.forVariables(known, in: name) {
         guard let variable = try? EnvironmentFile.name(key) else { continue }
         keys[variable, default: []].insert(ByteString(key))
       }

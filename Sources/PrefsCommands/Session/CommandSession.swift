@@ -224,13 +224,14 @@ package struct CommandSession {
 
   /// The same, creating the store first if there is none, unless the setting is locked.
   func writeCreating<R>(
-    _ reference: KeyReference, _ body: (borrowing ReadWriteTransaction) throws -> R
+    _ reference: KeyReference, _ body: (borrowing ReadWriteTransaction, KeyReference) throws -> R
   ) throws -> R {
     try requireUnlocked(reference)
     return try writeCreating { transaction in
+      let reference = try reference.resolved(transaction)
       // Applications that only the store knows have files, too; checked even if nothing would be set.
       try transaction.requireUnlocked(forKey: reference.key, inCollection: reference.collection)
-      return try body(transaction)
+      return try body(transaction, reference)
     }
   }
 

@@ -11,41 +11,95 @@ package struct KeyReference {
   let place: NamedCollection
   let key: String
 
+  /// What else the text may name, split at its later slashes; the store says which of them it is.
+  private let others: [KeyReference]
+
   var collection: String { place.name }
 
-  init(_ key: String, in place: NamedCollection) {
-    (self.key, self.place) = (key, place)
+  init(_ key: String, in place: NamedCollection) { self.init(key, in: place, or: []) }
+
+  private init(_ key: String, in collection: String) { self.init(key, in: NamedCollection(collection), or: []) }
+
+  private init(_ key: String, in place: NamedCollection, or others: [KeyReference]) {
+    (self.key, self.place, self.others) = (key, place, others)
   }
 
-  private init(_ key: String, in collection: String) {
-    (self.key, place) = (key, NamedCollection(collection))
-  }
-
-  /// Reads `KEY` or `COLLECTION/KEY`, split at the first slash; with `-c` the whole argument is the key.
+  /// Reads `KEY` or `COLLECTION/KEY`; with `-c` the whole argument is the key.
+  ///
+  /// A name with several slashes is split at the first one until ``resolved(_:)`` has asked the store.
   init(_ argument: String, collection: String?) {
     let argument = CommandArguments.value(argument)
     if let collection {
       self.init(argument, in: collection)
     } else if let slash = argument.utf8.firstIndex(of: UInt8(ascii: "/")) {
       // By bytes: a combining mark after the slash would hide it from Character.
-      self.init(String(argument[argument.utf8.index(after: slash)...]), in: String(argument[..<slash]))
+      self.init(
+        String(argument[argument.utf8.index(after: slash)...]), in: NamedCollection(String(argument[..<slash])),
+        or: Self.laterReadings(argument))
     } else {
       self.init(argument, in: "")
     }
   }
 
-  /// All entries that `text` may name, split at each of its slashes, the first slash first.
+  /// The entries that a text may name, split at each slash but the first one.
   ///
   /// Text that begins with a slash can name only a key of the default collection.
-  static func all(_ text: String, collection: String?) -> [KeyReference] {
-    let first = KeyReference(text, collection: collection)
-    guard collection == nil, !first.collection.isEmpty else { return [first] }
-    let slashes = text.utf8.indices.filter { text.utf8[$0] == UInt8(ascii: "/") }
-    return [first]
-      + slashes.dropFirst().map { slash in
-        KeyReference(
-          String(text[text.utf8.index(after: slash)...]), collection: CommandArguments.value(String(text[..<slash])))
-      }
+  private static func laterReadings(_ text: String) -> [KeyReference] {
+    guard text.utf8.first != UInt8(ascii: "/") else { return [] }
+    return text.utf8.indices.filter { text.utf8[$0] == UInt8(ascii: "/") }.dropFirst().map { slash in
+      KeyReference(String(text[text.utf8.index(after: slash)...]), in: String(text[..<slash]))
+    }
+  }
+
+  /// The same in environments of the collections.
+  func inEnvironments(_ environment: (String) throws -> NamedCollection) rethrows -> KeyReference {
+    let later = try others.map { KeyReference($0.key, in: try environment($0.collection)) }
+    return KeyReference(key, in: try environment(collection), or: later)
+  }
+
+  /// Whether the text can name only this entry.
+  var isCertain: Bool { others.isEmpty }
+
+  /// The collection, if it is known without the store.
+  var certainPlaces: [NamedCollection] { isCertain ? [place] : [] }
+
+  /// The entry that a text with several slashes names: one that is there or declared, or else one of the longest collection
+  /// that is there or has declared settings.
+  ///
+  /// - Throws: ``Failure`` with the status `usage` if it names several, and `notFound` if the environment does not exist.
+  func resolved(_ transaction: borrowing some Reading & ~Copyable) throws -> KeyReference {
+    guard !isCertain else { return KeyReference(key, in: try place.inForce(transaction)) }
+    let readings = ([self] + others).map { KeyReference($0.key, in: $0.place) }
+    let declared = try DeclaredKeys(transaction)
+    let there = try readings.filter { try $0.isThere(declared, transaction) }
+    if there.count > 1 {
+      let names = there.map { "key \"\($0.key)\" of \(DisplayText.collection($0.collection))" }
+      let text = KeyText.of(key, in: collection)
+      throw Failure(
+        .usage, "\"\(text)\" may be \(names.joined(separator: " or ")). Name the collection with -c.")
+    }
+    let named = try there.first ?? readings.last { try $0.hasCollection(declared, transaction) } ?? readings[0]
+    let found = KeyReference(named.key, in: try named.place.inForce(transaction))
+    if found.place.parent != nil, let environment = found.place.environment,
+      try !transaction.hasEnvironment(environment)
+    {
+      throw try environment.notFound(in: transaction)
+    }
+    return found
+  }
+
+  private func isThere(_ declared: DeclaredKeys, _ transaction: borrowing some Reading & ~Copyable) throws -> Bool {
+    if declared.setting(key, in: collection) != nil { return true }
+    for name in place.shown where try transaction.hasObject(forKey: key, inCollection: name) { return true }
+    return false
+  }
+
+  private func hasCollection(
+    _ declared: DeclaredKeys, _ transaction: borrowing some Reading & ~Copyable
+  ) throws -> Bool {
+    if !declared.settings(in: collection).isEmpty { return true }
+    for name in place.shown where try transaction.numberOfKeys(inCollection: name) > 0 { return true }
+    return false
   }
 
   /// The failure for a missing key, with the nearest existing name.
@@ -148,6 +202,14 @@ package struct KeyReference {
       try transaction.hasObject(forKey: key, inCollection: environment.parent)
     else { return nil }
     return "\(DisplayText.collection(environment.parent)) has it, and --env \(environment.name) shows that"
+  }
+
+  /// What is to be said where something else is used instead of a missing value: that the key is not declared, in a collection with
+  /// declarations; nil if it is.
+  func absenceNote(_ transaction: borrowing some Reading & ~Copyable) throws -> String? {
+    let declared = try DeclaredKeys(transaction)
+    guard declared.setting(key, in: collection) == nil, !declared.settings(in: collection).isEmpty else { return nil }
+    return "\(KeyText.of(key, in: collection)) is \(declared.absence(of: key, in: collection))"
   }
 
   /// The sentence that says there is no such key.

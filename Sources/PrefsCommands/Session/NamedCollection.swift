@@ -38,6 +38,15 @@ struct NamedCollection {
   }
 }
 
+extension NamedCollection {
+  /// The same with the collection that it inherits from, also where the environment's own name is given: what is in force in an
+  /// environment does not depend on how it is named.
+  func inForce(_ transaction: borrowing some Reading & ~Copyable) throws -> NamedCollection {
+    guard parent == nil, let environment, try transaction.hasEnvironment(environment) else { return self }
+    return try NamedCollection(environment.parent, environment: environment.name, isVariable: false)
+  }
+}
+
 extension CommonOptions {
   /// The requested environment.
   private var environment: (name: String, isVariable: Bool)? {
@@ -60,8 +69,7 @@ extension CommonOptions {
 
   /// The entry named by an argument.
   func reference(_ argument: String) throws -> KeyReference {
-    let reference = KeyReference(argument, collection: namedCollection)
-    return KeyReference(reference.key, in: try inEnvironment(reference.collection))
+    try KeyReference(argument, collection: namedCollection).inEnvironments(inEnvironment)
   }
 
   /// The entry that an argument names for a command that sets its value.

@@ -67,35 +67,49 @@ extension CommandSession {
   ///
   /// - Throws: `CofferError.lockedByAdministrator`.
   func requireUnlocked(_ reference: KeyReference) throws {
+    // Which setting it is, the store says.
+    if try !reference.isCertain && exists() { return }
     try EffectiveSettings(of: reference.collection, files).requireUnlocked(reference.key)
   }
 
   /// The value in force for a key; reports bad ones with higher precedence.
   ///
-  /// - Parameter isNeeded: Whether its absence is an error.
-  func valueInForce(of reference: KeyReference, isNeeded: Bool = true) throws -> EffectiveSettings.Search<Item> {
-    let search = try search(for: reference, isNeeded: isNeeded)
+  /// - Parameters:
+  ///   - reference: The key; resolved afterwards.
+  ///   - isNeeded: Whether its absence is an error.
+  func valueInForce(
+    of reference: inout KeyReference, isNeeded: Bool = true
+  ) throws -> EffectiveSettings.Search<Item> {
+    let search = try search(for: &reference, isNeeded: isNeeded)
     for note in search.notes { options.note(note) }
     return search
   }
 
-  private func search(for reference: KeyReference, isNeeded: Bool) throws -> EffectiveSettings.Search<Item> {
+  private func search(for reference: inout KeyReference, isNeeded: Bool) throws -> EffectiveSettings.Search<Item> {
     let known = try EffectiveSettings(of: reference.collection, parent: reference.place.parent, files)
-    if let locked = known.locked(reference.key) {
+    let (key, place) = (reference.key, reference.place)
+    if reference.isCertain, let locked = known.locked(key) {
       // A locked value needs neither the store nor its key. Only the store knows whether it is good; it is opened for that if no
       // prompt is needed.
-      return unasking.flatMap { session in try? session.read { try $0.itemInForce(reference) } }
+      return unasking.flatMap { session in
+        try? session.read { try $0.itemInForce(KeyReference(key, in: place)) }
+      }
         ?? EffectiveSettings.Search(found: .locked(locked.value, locked.place))
     }
     do {
       return try read { transaction in
+        reference = try reference.resolved(transaction)
         let search = try transaction.itemInForce(reference)
-        guard search.found != nil || !isNeeded else { throw reference.notFound(in: transaction) }
+        if search.found == nil {
+          if isNeeded { throw reference.notFound(in: transaction) }
+          if let note = try reference.absenceNote(transaction) { options.note(note) }
+        }
         return search
       }
     } catch CofferError.storeNotFound {
       // Before the first `set` there is no store, and every key has its default.
-      if let given = known.managedDefault(reference.key) {
+      if let locked = known.locked(key) { return EffectiveSettings.Search(found: .locked(locked.value, locked.place)) }
+      if let given = known.managedDefault(key) {
         return EffectiveSettings.Search(found: .managed(given.value, given.place))
       }
       if isNeeded { throw CofferError.storeNotFound(path: path) }

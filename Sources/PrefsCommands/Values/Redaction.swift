@@ -8,11 +8,16 @@ package struct Redaction {
   package init(reveals: Bool) { self.reveals = reveals }
 
   /// The value to show: a secret's length, a sealed value's kind.
-  package func shown(_ value: Value, isSealed: Bool) -> Value {
+  ///
+  /// - Parameter isSecret: Whether its setting is declared as a secret; the value may be text that was set before.
+  package func shown(_ value: Value, isSealed: Bool, isSecret: Bool = false) -> Value {
     if reveals { return ValueText.revealed(value) }
     if isSealed { return .string(Self.sealed) }
-    return value
+    return isSecret && value.kind != .secret ? .string(Self.secret(byteCount: ValueText.bytes(value).count)) : value
   }
+
+  /// What stands for the value of a secret.
+  static func secret(byteCount: Int) -> String { "<secret: \(byteCount) bytes>" }
 
   /// The placeholder of a sealed value that was not opened.
   package static func sealed(byteCount: Int) -> Value { .string("<sealed: \(byteCount) bytes>") }

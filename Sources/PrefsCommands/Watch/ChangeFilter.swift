@@ -12,12 +12,14 @@ struct ChangeFilter {
   let collection: NamedCollection?
   /// nil for all keys of the collection.
   let key: String?
+  /// What it was read from, if that has both.
+  private var reference: KeyReference?
 
   init(collection: NamedCollection?, key: String?) {
     (self.collection, self.key) = (collection, key)
   }
 
-  /// Reads `COLLECTION` or `COLLECTION/KEY`, split at the first slash; with `-c` the whole argument is a key.
+  /// Reads `COLLECTION` or `COLLECTION/KEY`; with `-c` the whole argument is a key.
   init(_ argument: String?, _ common: CommonOptions) throws {
     let argument = argument.map(CommandArguments.value)
     if common.namedCollection != nil {
@@ -25,12 +27,22 @@ struct ChangeFilter {
       key = argument
     } else if let argument, argument.utf8.contains(UInt8(ascii: "/")) {
       let reference = try common.reference(argument)
+      self.reference = reference
       collection = reference.place
       key = reference.key
     } else {
       collection = try common.collection(argument)
       key = nil
     }
+  }
+
+  /// The collection, if it is known without the store.
+  var certainPlaces: [NamedCollection] { reference?.certainPlaces ?? collection.map { [$0] } ?? [] }
+
+  /// The same for the entry that the store says is meant.
+  func resolved(_ transaction: borrowing some Reading & ~Copyable) throws -> ChangeFilter {
+    guard let reference = try reference?.resolved(transaction) else { return self }
+    return ChangeFilter(collection: reference.place, key: reference.key)
   }
 
   /// The changes of a commit, each key once.

@@ -86,8 +86,9 @@ struct ShownValues {
     if isSealed, !redaction.reveals {
       return ChangeText.Shown(kind: .sealed, value: Redaction.sealed(byteCount: info.byteCount))
     }
+    let isSecret = try transaction.isDeclaredSecret(key, inCollection: collection)
     return try transaction.value(forKey: key, inCollection: collection).map { value in
-      ChangeText.Shown(kind: value.kind, value: redaction.shown(value, isSealed: isSealed))
+      ChangeText.Shown(kind: value.kind, value: redaction.shown(value, isSealed: isSealed, isSecret: isSecret))
     }
   }
 }

@@ -73,7 +73,8 @@ struct DifferenceText {
   /// The value, if it may be shown.
   private static func json(_ item: ComparedValue?, _ difference: ItemDifference) -> String {
     guard let item else { return "null" }
-    let shown = Redaction(reveals: false).shown(item.value, isSealed: difference.isSealed)
+    let shown = Redaction(reveals: false)
+      .shown(item.value, isSealed: difference.isSealed, isSecret: difference.isDeclaredSecret)
     return JSONText.text(shown, bigIntegers: .strings)
   }
 }

@@ -10,10 +10,12 @@ import Coffer
 package struct HistoryText {
   let items: ArraySlice<HistoricItem>
   let isSealed: Bool
+  /// Whether the setting is declared as a secret.
+  let isSecret: Bool
   let redaction: Redaction
 
-  package init(items: ArraySlice<HistoricItem>, isSealed: Bool, redaction: Redaction) {
-    (self.items, self.isSealed, self.redaction) = (items, isSealed, redaction)
+  package init(items: ArraySlice<HistoricItem>, isSealed: Bool, isSecret: Bool, redaction: Redaction) {
+    (self.items, self.isSealed, self.isSecret, self.redaction) = (items, isSealed, isSecret, redaction)
   }
 
   /// Version, when it was set, when it ended, value.
@@ -21,7 +23,7 @@ package struct HistoryText {
     items.map { item in
       [
         "\(item.version)", Timestamp.text(item.modified), Timestamp.text(item.ended),
-        ValueText.text(redaction.shown(item.value, isSealed: isSealed)),
+        ValueText.text(redaction.shown(item.value, isSealed: isSealed, isSecret: isSecret)),
       ]
     }
   }
@@ -47,7 +49,7 @@ package struct HistoryText {
             ("collection", JSONText.quoted(item.collection)),
             ("key", JSONText.quoted(item.key)),
             ("type", JSONText.quoted(redaction.kind(item.value, isSealed: isSealed).name)),
-          ] + ItemJSON.value(redaction.shown(item.value, isSealed: isSealed)) + [
+          ] + ItemJSON.value(redaction.shown(item.value, isSealed: isSealed, isSecret: isSecret)) + [
             ("version", "\(item.version)"),
             ("modified", JSONText.quoted(Timestamp.text(item.modified))),
             ("endVersion", "\(item.endVersion)"),

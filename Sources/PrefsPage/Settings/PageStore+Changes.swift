@@ -257,7 +257,8 @@ extension PageStore {
         let isHidden =
           try transaction.isSealed(collection: collection)
           || transaction.declaration(forKey: key, inCollection: collection)?.type == .secret
-        let text = HistoryText(items: items[...], isSealed: isHidden, redaction: Redaction(reveals: false))
+        let text = HistoryText(
+          items: items[...], isSealed: isHidden, isSecret: false, redaction: Redaction(reveals: false))
         return JSONText.object([("keeps", keeps ? "true" : "false"), ("versions", text.json)])
       }
     }

@@ -148,6 +148,8 @@ struct FleetProgramTests {
     #expect(try server.fleet("sync").code == 8)
     let old = try server.prefs(["validate", "web"])
     #expect(old.code == 8 && old.output.contains("not 500, as shop 1.0 declares it on this host"), "\(old)")
+    let here = try server.prefs(["describe", "web/workers"]).output
+    #expect(here.contains("shop 1.0 on this host: int"), "\(here)")
 
     // Two that disagree.
     try laptop.set("web/workers", "5")

@@ -10,7 +10,9 @@ struct EnvCommand: ParsableCommand {
       The environment staging of the collection web is the collection web@staging, which holds only what differs there. \
       With --env staging, or PREFS_ENV=staging, commands that read web get the value set in the environment, or else the \
       one in web; commands that write to web write to the environment. If the collection has no such environment, they \
-      fail (exit code 3). The name web@staging means that collection alone, for example in `prefs diff` and `prefs copy`.
+      fail (exit code 3). The name web@staging means what is set in that collection alone where values are listed, copied, \
+      exported, edited or removed; what is in force, as `prefs get`, `exec`, `describe` and `diff` show it, is the same as with \
+      --env staging.
 
       Declarations, locks and administrator defaults of web apply to its environments. If web is sealed, so are they.
 
