@@ -69,6 +69,8 @@ func measureChange(_ cluster: Cluster, _ folder: String) async throws {
   let (office, web) = (try Host(in: folder), try Host(in: folder))
   let fleet = try await office.create(at: cluster.address("change"))
   let other = try await web.join(try await fleet.invite("web", role: .writer))
+  // Which admits it.
+  try await fleet.sync()
   let running = try await Running([fleet, other])
   let countdown = Countdown()
   let registration = try web.onCommit { countdown.count() }
@@ -136,7 +138,7 @@ func cpuTime() -> Double {
 func measureManyHosts(_ cluster: Cluster, _ folder: String, count: Int) async throws {
   let office = try Host(in: folder)
   let fleet = try await office.create(at: cluster.address("hosts"))
-  let invitation = try await fleet.invite("site", role: .reader)
+  let invitation = try await fleet.invite("site", role: .reader, isForMany: true)
   var hosts: [Host] = []
   var fleets = [fleet]
   for _ in 0..<count {

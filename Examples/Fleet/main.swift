@@ -67,6 +67,9 @@ func join(_ host: Host, as role: FleetRole, invitedBy fleet: Fleet) async throws
 
 let shopFleet = try await join(shop, as: .writer, invitedBy: fleet)
 let kioskFleet = try await join(kiosk, as: .reader, invitedBy: fleet)
+// The office's host sees that they have joined. From now on the shop may set settings.
+try await fleet.sync()
+try await shopFleet.sync()
 for member in await fleet.members { print("\(member.name) is a member: \(member.role)") }
 print("The shop has the theme \(try shop.get("theme")).")
 

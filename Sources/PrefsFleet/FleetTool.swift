@@ -69,13 +69,13 @@ extension FleetError {
   fileprivate var exitStatus: ExitStatus {
     switch self {
     case .fleetNotFound, .notJoined, .memberNotFound, .conflictNotFound, .collectionNotWaiting: .notFound
-    case .fleetExists, .alreadyJoined, .memberExists, .collectionShared: .conflict
+    case .fleetExists, .alreadyJoined, .invitationUsed, .memberExists, .collectionShared: .conflict
     case .damaged, .rolledBack, .forked, .olderThanInvitation: .integrity
     case .newerFormat: .newerFormat
     case .removed, .notAllowed, .lastAdmin, .lastAdminLeaves, .invitationExpired, .collectionSealed, .collectionWaits,
       .tooLarge:
       .refused
-    case .badName: .usage
+    case .badName, .manyMayOnlyRead: .usage
     case .badInvitation: .format
     case .busy: .busy
     }

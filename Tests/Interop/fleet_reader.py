@@ -24,6 +24,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 FORMAT = 1
 ROLES = {1: "reader", 2: "writer", 3: "admin"}
+STANDINGS = {0: "invited", 1: "admitted", 2: "many"}
 
 
 class Damaged(Exception):
@@ -170,9 +171,14 @@ class Authority:
 class Member:
     id: bytes
     role: str
+    standing: str
     signing_key: bytes
     public_key: bytes
     name: str
+
+    @property
+    def may_write(self) -> bool:
+        return self.role != "reader" and self.standing == "admitted"
 
 
 @dataclasses.dataclass
@@ -282,24 +288,26 @@ class Fleet:
                 raise Damaged("a collection is shared since an impossible version")
         self.members = {}
         for _ in range(reader.number(2)):
-            member, role = reader.take(16), reader.number(1)
-            if role not in ROLES:
-                raise Damaged("a member has an unknown role")
+            member, role, standing = reader.take(16), reader.number(1), reader.number(1)
+            if role not in ROLES or standing not in STANDINGS or STANDINGS[standing] == "many" and ROLES[role] != "reader":
+                raise Damaged("a member has an unknown role or standing")
             signing_key, public_key, _, _ = reader.take(32), reader.take(32), reader.time(), reader.time()
-            self.members[member] = Member(member, ROLES[role], signing_key, public_key, reader.text())
+            self.members[member] = Member(member, ROLES[role], STANDINGS[standing], signing_key, public_key, reader.text())
         self.former = {}
         for _ in range(reader.number(2)):
             member, signing_key = reader.take(16), reader.take(32)
-            self.former[member] = Member(member, "former", signing_key, b"", reader.text())
+            self.former[member] = Member(member, "former", "admitted", signing_key, b"", reader.text())
         reader.end()
         if set(self.former) & set(self.members):
             raise Damaged("a member is a former one, too")
-        admins = [member.signing_key for member in self.members.values() if member.role == "admin"]
+        admins = [member.signing_key for member in self.members.values() if member.role == "admin" and member.may_write]
         if admins != self.authority.admins or list(self.members) != self.wrapped_ids:
             raise Damaged("the list of members is inconsistent")
         own = self.members[self.invitation.member]
         if (own.signing_key, own.public_key) != self.identity_keys:
             raise Damaged("the member's keys are not those of the invitation")
+        if own.standing == "invited" and f"j/{own.id.hex()}" in self.objects:
+            raise Damaged("another host has used the invitation")
 
     def _read_head(self) -> None:
         data = self._object("head")
@@ -323,7 +331,7 @@ class Fleet:
         reader.end()
         if version != self.authority.version or data[1:5] != struct.pack(">I", version) or authority != self.authority_digest:
             raise Damaged("the head belongs to other members")
-        if author not in self.members or self.members[author].role == "reader":
+        if author not in self.members or not self.members[author].may_write:
             raise Damaged("the head's author may not write")
         self.author = self.members[author].name
         epoch = struct.pack(">I", self.authority.epoch)
@@ -406,7 +414,7 @@ class Fleet:
         if record.collection not in self.collections:
             raise Damaged("a record belongs to a collection that is not shared")
         writer = self.members.get(author) or self.former.get(author)
-        if writer is None or writer.role == "reader":
+        if writer is None or not writer.may_write:
             raise Damaged("a record's author may not write")
         check_signature(writer.signing_key, "record", self.invitation.fleet + root, signature)
         if form == 3:

@@ -46,6 +46,7 @@ class Member:
     seed: bytes
     signing: Ed25519PrivateKey
     agreement: X25519PrivateKey
+    standing: int = 1
 
     def sign(self, purpose: str, signed: bytes) -> bytes:
         return self.signing.sign(f"coffer fleet v1 {purpose} signature".encode() + signed)
@@ -82,6 +83,8 @@ class Fleet:
         self.horizon = 0
         # What the carrier shows instead of its objects, if it lies.
         self.shown: Optional[dict] = None
+        # The invitation that the reader has, if it is not the last.
+        self.line: Optional[str] = None
         self.renew()
 
     def member(self, name: str, role: str) -> Member:
@@ -126,7 +129,7 @@ class Fleet:
     def publish(self, signer: Member) -> None:
         self.version += 1
         self.objects["members"] = self.sealed_members()
-        admins = [raw(member.signing) for member in self.members if member.role == "admin"]
+        admins = [raw(member.signing) for member in self.members if member.role == "admin" and member.standing == 1]
         authority = (
             b"\1" + self.id + numbers("Iq", self.version, START) + self.previous + numbers("I", self.epoch)
             + bytes.fromhex(self.folder) + digest(self.objects["members"]) + numbers("H", len(admins)) + b"".join(admins)
@@ -154,7 +157,7 @@ class Fleet:
         body += b"".join(text(name) + numbers("I", 1) for name in sorted(self.collections))
         body += numbers("H", len(self.members))
         for member in self.members:
-            body += member.id + bytes([ROLES[member.role]]) + raw(member.signing) + raw(member.agreement)
+            body += member.id + bytes([ROLES[member.role], member.standing]) + raw(member.signing) + raw(member.agreement)
             body += numbers("qq", START, 0) + text(member.name)
         body += numbers("H", len(self.former))
         for member in self.former:
@@ -285,6 +288,8 @@ GENUINE = {"x": "new", "y": "by the writer", "z": "by a former member"}
 
 def genuine(name: str) -> Fleet:
     fleet = Fleet(name, {"a": "admin", "w": "writer", "r": "reader", "victim": "reader", "former": "writer"})
+    fleet.named("victim").standing = 0
+    fleet.publish(fleet.members[0])
     fleet.set("a", "x", "old")
     fleet.set("w", "y", "by the writer")
     fleet.set("former", "z", "by a former member")
@@ -417,6 +422,67 @@ def bad_horizon(fleet: Fleet) -> list:
     return []
 
 
+def invited(fleet: Fleet, role: str) -> Member:
+    """A member that no host is yet."""
+    member = fleet.member("invited", role)
+    member.standing = 0
+    fleet.members.append(member)
+    fleet.publish(fleet.members[0])
+    return member
+
+
+@case("members who have not joined, and one whom many hosts are", GENUINE)
+def waiting(fleet: Fleet) -> list:
+    invited(fleet, "admin")
+    invited(fleet, "reader").standing = 2
+    fleet.publish(fleet.members[0])
+    return []
+
+
+@case("9. the head of a writer who has not been admitted")
+def invited_head(fleet: Fleet) -> list:
+    fleet.commit(invited(fleet, "writer"))
+    return []
+
+
+@case("9. the record of a writer who has not been admitted")
+def invited_record(fleet: Fleet) -> list:
+    fleet.put(fleet.signed([Change("x", "by an invitation", invited(fleet, "writer"), 3)])[0])
+    fleet.commit(fleet.named("w"))
+    return []
+
+
+@case("9. the authority of an admin who has not been admitted")
+def invited_authority(fleet: Fleet) -> list:
+    fleet.publish(invited(fleet, "admin"))
+    return []
+
+
+@case("9. a writer that many hosts are")
+def many_writers(fleet: Fleet) -> list:
+    invited(fleet, "writer").standing = 2
+    fleet.publish(fleet.members[0])
+    return []
+
+
+@case("9. an invitation that another host has used")
+def used(fleet: Fleet) -> list:
+    victim, own = fleet.named("victim"), fleet.member("own", "reader")
+    request = b"\1" + victim.id + raw(own.signing) + raw(own.agreement)
+    fleet.objects[f"j/{victim.id.hex()}"] = request + victim.sign("join", fleet.id + request) + own.sign("join", fleet.id + request)
+    return []
+
+
+@case("9. an invitation whose keys another host's have replaced")
+def replaced(fleet: Fleet) -> list:
+    own = fleet.member("own", "reader")
+    victim = fleet.named("victim")
+    fleet.line = fleet.invitation("victim")
+    victim.signing, victim.agreement, victim.standing = own.signing, own.agreement, 1
+    fleet.publish(fleet.members[0])
+    return []
+
+
 @case("10. a copy of the carrier from before the invitation, where a former member still was one")
 def old_members(fleet: Fleet) -> list:
     before = dict(fleet.objects)
@@ -433,7 +499,7 @@ def cases() -> list:
         found.append(
             {
                 "case": description,
-                "invitation": fleet.invitation("victim"),
+                "invitation": fleet.line or fleet.invitation("victim"),
                 "objects": {name: data.hex() for name, data in sorted((fleet.shown or fleet.objects).items())},
                 "listed": [{"name": name, "bytes": data.hex(), "times": times} for name, data, times in listed],
                 **({} if accepted is None else {"contents": accepted}),

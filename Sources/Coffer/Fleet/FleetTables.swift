@@ -9,7 +9,8 @@ package struct StoredFleet: Sendable {
   package var fleet: [UInt8]
   /// The carrier's address.
   package var carrier: String
-  /// This store's member ID, and the seed of its private keys.
+  /// This store's member ID, and the seed of its private keys; behind that of the invitation until an admin has seen that the store
+  /// has joined.
   package var member: [UInt8]
   package var identity: SecretBytes
   /// SHA-256 of the first version of the members, from which all others are verified.
@@ -52,7 +53,10 @@ extension StoredFleet {
       throw FleetTables.damaged("the \(name) of a fleet has \(bytes.count) bytes")
     }
     guard sum.count.isMultiple(of: 32) else { throw FleetTables.damaged("the sum of a fleet has \(sum.count) bytes") }
-    guard identity.count == 32 else { throw FleetTables.damaged("the identity of a fleet has \(identity.count) bytes") }
+    // Two before an admin has seen that the store has joined: the invitation's, and its own.
+    guard [32, 64].contains(identity.count) else {
+      throw FleetTables.damaged("the identity of a fleet has \(identity.count) bytes")
+    }
     guard !firstAuthority.isEmpty else { throw FleetTables.damaged("the first authority of a fleet is missing") }
     // Each object begins with the version of its format. Before the first sync there is no head.
     for (object, name) in [(authority, "authority"), (members, "members"), (head.isEmpty ? [1] : head, "head")]

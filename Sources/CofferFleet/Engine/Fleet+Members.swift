@@ -13,6 +13,8 @@ public struct FleetMember: Sendable, Hashable {
   public let name: String
   /// Its role.
   public let role: FleetRole
+  /// Whether a host has joined with its invitation.
+  public let standing: FleetStanding
   /// When it was invited.
   public let invited: Date
   /// Whether it is this store.
@@ -46,7 +48,8 @@ extension Fleet {
   public var members: [FleetMember] {
     membership.members.members.map {
       FleetMember(
-        name: $0.name, role: $0.role, invited: Self.date($0.created), isThisStore: $0.id == membership.identity.member)
+        name: $0.name, role: $0.role, standing: $0.standing, invited: Self.date($0.created),
+        isThisStore: $0.id == membership.identity.member)
     }
   }
 
@@ -54,19 +57,25 @@ extension Fleet {
   ///
   /// - Parameters:
   ///   - name: Its name.
-  ///   - expires: When the invitation expires; nil for never.
-  /// - Throws: ``FleetError/notAllowed(role:)`` if this host is not an admin, `.memberExists`, `.badName`; what ``sync()``
-  ///   throws.
-  public func invite(_ name: String, role: FleetRole, expires: Date? = nil) async throws -> Invitation {
+  ///   - expires: When the invitation expires; nil for never. A host has to have joined by then, and an admin's host has to have seen that.
+  ///   - isForMany: Whether any number of hosts may read with it, as with one that an image of a machine has. Then no host replaces its
+  ///     keys, and only removing the member ends it.
+  /// - Throws: ``FleetError/notAllowed(role:)`` if this host is not an admin, `.memberExists`, `.badName`, `.manyMayOnlyRead`; what
+  ///   ``sync()`` throws.
+  public func invite(
+    _ name: String, role: FleetRole, expires: Date? = nil, isForMany: Bool = false
+  ) async throws -> Invitation {
     try Members.check(name: name)
+    guard !isForMany || role == .reader else { throw FleetError.manyMayOnlyRead }
     let fleet = membership.stored.fleet
     let identity = try Identity.make(fleet: fleet)
     try await change { members, now in
       guard members.member(named: name) == nil else { throw FleetError.memberExists(name: name) }
       members.members.append(
         Members.Member(
-          id: identity.member, name: name, role: role, signingKey: identity.signingKey, publicKey: identity.publicKey,
-          created: now, joinsBefore: expires.map { Int64(($0.timeIntervalSince1970 * 1000).rounded()) } ?? 0))
+          id: identity.member, name: name, role: role, standing: isForMany ? .many : .invited,
+          signingKey: identity.signingKey, publicKey: identity.publicKey, created: now,
+          joinsBefore: expires.map { Int64(($0.timeIntervalSince1970 * 1000).rounded()) } ?? 0))
       return false
     }
     return Invitation(
@@ -84,7 +93,7 @@ extension Fleet {
     try await change { members, _ in
       guard let member = members.member(named: name) else { throw FleetError.memberNotFound(name: name) }
       members.remove(member)
-      guard members.members.contains(where: { $0.role == .admin }) else { throw FleetError.lastAdmin }
+      guard !members.adminKeys.isEmpty else { throw FleetError.lastAdmin }
       return true
     }
   }
@@ -145,25 +154,31 @@ extension Fleet {
   private func change(_ body: (inout Members, Int64) throws -> Bool) async throws {
     try await sync()
     try await turns.take {
-      var report = SyncReport()
-      for attempt in 0..<Self.attemptCount {
-        if attempt > 0 { try await Self.pause(after: attempt) }
-        try await pull(report: &report)
-        guard membership.me.role == .admin else { throw FleetError.notAllowed(role: membership.me.role) }
-        guard try await settleEarlier() else { continue }
-        let now = try connection.readFleets { $0.time }
-        var members = membership.members
-        let needsNewKey = try body(&members, now)
-        members.version += 1
-        let edition = try MembersEdition(members, after: membership, hasNewKey: needsNewKey, time: now)
-        guard edition.membersBytes.count <= pieceByteCount else {
-          throw FleetError.tooLarge(
-            object: "The list of members", byteCount: edition.membersBytes.count, limit: pieceByteCount)
-        }
-        if try await publish(edition) { return set(.inStep) }
-      }
-      throw FleetError.busy
+      try await edit(body)
+      set(.inStep)
     }
+  }
+
+  /// Publishes other members, in a turn.
+  func edit(_ body: (inout Members, Int64) throws -> Bool) async throws {
+    var report = SyncReport()
+    for attempt in 0..<Self.attemptCount {
+      if attempt > 0 { try await Self.pause(after: attempt) }
+      try await pull(report: &report)
+      guard membership.mayManage else { throw FleetError.notAllowed(role: membership.me.role) }
+      guard try await settleEarlier() else { continue }
+      let now = try connection.readFleets { $0.time }
+      var members = membership.members
+      let needsNewKey = try body(&members, now)
+      members.version += 1
+      let edition = try MembersEdition(members, after: membership, hasNewKey: needsNewKey, time: now)
+      guard edition.membersBytes.count <= pieceByteCount else {
+        throw FleetError.tooLarge(
+          object: "The list of members", byteCount: edition.membersBytes.count, limit: pieceByteCount)
+      }
+      if try await publish(edition) { return }
+    }
+    throw FleetError.busy
   }
 
   /// Replaces members and head together; for a new key, seals all records under it in an unused folder first.

@@ -78,6 +78,7 @@ extension Fleet {
     }
     // Pieces override the records that were read.
     let prepared = head.pieces.isEmpty && view.prepared?.folder == membership.keys.folder ? view.prepared : nil
+    if membership.stored.head.isEmpty { try await claim(membership) }
     try onStep(.willApply)
     let outcome = try connection.writeFleets { transaction in
       try self.apply(

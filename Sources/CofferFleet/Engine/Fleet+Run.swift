@@ -130,6 +130,8 @@ extension Fleet {
           // Reports that the carrier is unreachable, and when it is back.
           try await sync()
         case .carrier(let event):
+          // A host has joined, and waits for an admin's.
+          if membership.mayManage, event.hasJoinRequest { try await sync() }
           guard changes.add(event), let view = changes.view else { continue }
           changes.removeAll()
           try await follow(view)
@@ -200,7 +202,7 @@ extension Fleet {
   }
 
   private func hasLocalChanges() throws -> Bool {
-    guard membership.me.role.mayWrite else { return false }
+    guard membership.mayWrite else { return false }
     return try connection.readFleets { transaction in
       guard try transaction.fleets().contains(where: { $0.id == membership.stored.id }) else {
         throw FleetError.notJoined
@@ -208,6 +210,15 @@ extension Fleet {
       let collections = try Consent(transaction, membership.id, membership.members).agreed
       return try !transaction.localChanges(of: membership.stored, in: collections).isEmpty
         || !transaction.localDeclarations(of: membership.stored, in: collections).isEmpty
+    }
+  }
+}
+
+extension CarrierEvent {
+  fileprivate var hasJoinRequest: Bool {
+    guard case .changed(let changes, _) = self else { return false }
+    return changes.contains {
+      if case .put(let object) = $0 { object.name.hasPrefix(JoinRequest.prefix) } else { false }
     }
   }
 }

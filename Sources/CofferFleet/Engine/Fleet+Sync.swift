@@ -105,8 +105,11 @@ extension Fleet {
     for attempt in 0..<Self.attemptCount {
       do {
         if !pushesFirst || attempt > 0 { try await pull(comparesAll: comparesAll && attempt == 0, report: &report) }
-        guard membership.me.role.mayWrite else { return try noteInStep() }
-        if try await push(&report) { return try noteInStep() }
+        guard membership.mayWrite else { return try noteInStep() }
+        if try await push(&report) {
+          try await admit()
+          return try noteInStep()
+        }
         try await Self.pause(after: attempt)
       } catch is Overtaken {
         try reload()

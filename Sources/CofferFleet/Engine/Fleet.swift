@@ -91,7 +91,7 @@ public actor Fleet {
       version: 1, fleetName: name, retentionDays: UInt32(clamping: max(1, retentionDays)), collections: collections,
       members: [
         Members.Member(
-          id: identity.member, name: member, role: .admin, signingKey: identity.signingKey,
+          id: identity.member, name: member, role: .admin, standing: .admitted, signingKey: identity.signingKey,
           publicKey: identity.publicKey, created: now)
       ])
     let edition = try MembersEdition(first: members, fleet: fleet, by: identity, time: now)
@@ -130,7 +130,10 @@ public actor Fleet {
   /// The fleet's settings win over existing ones, and its removals, too; what loses stays in the history of its key, see ``conflicts()``.
   /// Existing settings that the fleet does not have are pushed by the first sync.
   ///
-  /// - Throws: ``FleetError/invitationExpired(_:)``, `.olderThanInvitation`, `.fleetNotFound`, `.removed`, `.alreadyJoined`, `.collectionSealed`,
+  /// This host makes keys of its own, and the invitation is void. Until an admin's host has synced, it only reads; see
+  /// ``FleetStatus/isAdmitted``.
+  ///
+  /// - Throws: ``FleetError/invitationExpired(_:)``, `.invitationUsed`, `.olderThanInvitation`, `.fleetNotFound`, `.removed`, `.alreadyJoined`, `.collectionSealed`,
   ///   `.collectionShared`, `.damaged`; ``CarrierError``; `CofferError`.
   public static func join(
     _ invitation: Invitation, _ database: Database, at carrier: any Carrier
@@ -142,8 +145,14 @@ public actor Fleet {
       }
       return transaction.time
     }
-    let fleet = Fleet(database, connection, carrier, try await membership(for: invitation, at: carrier, now))
-    try await fleet.takeAll()
+    let membership = try await membership(for: invitation, at: carrier, now)
+    let fleet = Fleet(database, connection, carrier, membership)
+    do {
+      try await fleet.takeAll()
+    } catch {
+      await fleet.unclaim()
+      throw error
+    }
     return fleet
   }
 
@@ -170,7 +179,6 @@ public actor Fleet {
   private static func membership(
     for invitation: Invitation, at carrier: any Carrier, _ now: Int64
   ) async throws -> sending Membership {
-    let identity = try Identity(member: invitation.member, seed: invitation.seed, fleet: invitation.fleet)
     let chain = try await AuthorityChain.read(from: carrier, first: invitation.firstAuthority)
     guard chain.authority.fleet == invitation.fleet else {
       throw FleetError.fleetNotFound(carrier: carrier.description)
@@ -179,16 +187,19 @@ public actor Fleet {
     guard chain.authority.version >= invitation.version else {
       throw FleetError.olderThanInvitation(carrier: carrier.description)
     }
+    let own = try SecretBytes.random(count: Identity.seedByteCount)
     let membership = try Membership(
       StoredFleet(
         fleet: invitation.fleet, carrier: carrier.description, member: invitation.member.bytes,
-        identity: invitation.seed, firstAuthority: invitation.firstAuthority, authority: chain.bytes,
-        members: chain.members, sum: RecordSet().bytes))
-    guard membership.me.signingKey == identity.signingKey, membership.me.publicKey == identity.publicKey else {
-      throw FleetError.damaged(object: Members.object, reason: "it lists other keys for this member")
+        identity: Membership.seeds(invitation.seed, own), firstAuthority: invitation.firstAuthority,
+        authority: chain.bytes, members: chain.members, sum: RecordSet().bytes))
+    let me = membership.me
+    if me.isExpired(at: now) { throw FleetError.invitationExpired(date(me.joinsBefore)) }
+    if me.standing == .many {
+      membership.dropOwnIdentity()
+    } else if try await !carrier.read([JoinRequest.object(me.id)]).isEmpty {
+      throw FleetError.invitationUsed
     }
-    let joinsBefore = membership.me.joinsBefore
-    if joinsBefore != 0, joinsBefore <= now { throw FleetError.invitationExpired(date(joinsBefore)) }
     return membership
   }
 
@@ -221,7 +232,7 @@ public actor Fleet {
   /// - Throws: ``FleetError/lastAdminLeaves``; `CofferError`.
   public func leave(evenAsLastAdmin: Bool = false) async throws {
     try await turns.take {
-      let admins = membership.members.members.filter { $0.role == .admin }
+      let admins = membership.members.members.filter(\.mayManage)
       if !evenAsLastAdmin, admins.count == 1, admins[0].id == membership.identity.member {
         throw FleetError.lastAdminLeaves
       }
@@ -259,7 +270,8 @@ public actor Fleet {
     }
     return FleetStatus(
       fleet: membership.members.fleetName, carrier: carrier.description, member: membership.me.name,
-      role: membership.me.role, collections: consent.agreed, waitingCollections: consent.waiting,
+      role: membership.me.role, isAdmitted: membership.ownIdentity == nil, collections: consent.agreed,
+      waitingCollections: consent.waiting,
       commit: membership.seen,
       lastInStep: membership.stored.synced == 0 ? nil : Self.date(membership.stored.synced), condition: condition,
       unpushedCount: changes.reduce(0) { $0 + $1.count }, unpushedDeclarationCount: declarations.count,
@@ -308,6 +320,8 @@ public struct FleetStatus: Sendable, Hashable {
   public let member: String
   /// Its role.
   public let role: FleetRole
+  /// Whether an admin's host has seen that this one has joined; until then it only reads.
+  public let isAdmitted: Bool
   /// The shared collections that this host takes and gives.
   public let collections: [String]
   /// Those that were shared after it joined, and wait for ``Fleet/accept(collections:)``.

@@ -43,7 +43,7 @@ struct MembersEdition {
     membersBytes = try members.sealed(keys, fleetKey: fleetKey)
     authority = Authority(
       fleet: fleet, version: members.version, time: time, previous: previous, epoch: epoch, folder: folder,
-      members: try membersBytes.digest, admins: members.members.filter { $0.role == .admin }.map(\.signingKey))
+      members: try membersBytes.digest, admins: members.adminKeys)
     authorityBytes = try authority.signed(by: identity)
   }
 }

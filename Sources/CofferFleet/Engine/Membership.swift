@@ -5,7 +5,10 @@ import CofferCrypto
 final class Membership: @unchecked Sendable {
   // Unchecked: only the `Fleet` that made it, an actor, uses it.
   private(set) var stored: StoredFleet
-  let identity: Identity
+  /// The keys with which this store is listed.
+  private(set) var identity: Identity
+  /// The keys that this host has made as it joined, until an admin's host lists them instead of the invitation's.
+  private(set) var ownIdentity: Identity?
   private(set) var authority: Authority
   private(set) var authorityDigest: [UInt8]
   private(set) var members: Members
@@ -28,6 +31,12 @@ final class Membership: @unchecked Sendable {
     members[identity.member]!
   }
 
+  /// Whether others accept this host's changes.
+  var mayWrite: Bool { me.mayWrite }
+
+  /// Whether others accept this host's changes of the members.
+  var mayManage: Bool { me.mayManage }
+
   /// - Throws: ``FleetError/removed`` if this host is not among the members.
   convenience init(_ stored: StoredFleet) throws {
     try self.init(stored, isHeadOpened: true)
@@ -47,16 +56,42 @@ final class Membership: @unchecked Sendable {
   /// - Parameter isHeadOpened: Whether to open the current head; false if another one replaces it at once.
   init(_ stored: StoredFleet, isHeadOpened: Bool) throws {
     self.stored = stored
-    identity = try Identity(member: MemberID(bytes: stored.member), seed: stored.identity, fleet: stored.fleet)
+    let identities = try Self.identities(stored)
     authority = try Authority(verified: stored.authority)
     authorityDigest = try stored.authority.digest
-    (fleetKey, keys, members) = try Self.open(stored.members, authority, identity)
+    (identity, fleetKey, keys, members) = try Self.open(stored.members, authority, identities)
+    ownIdentity = identities.count > 1 && identity.seed === identities[0].seed ? identities[1] : nil
     guard let set = RecordSet(bytes: stored.sum) else {
       throw CofferError.damaged(part: "fleets", reason: "the sum of a fleet has \(stored.sum.count) bytes")
     }
     self.set = set
     if isHeadOpened, !stored.head.isEmpty {
       head = try Head(opening: stored.head, keys, members: members, authority: authorityDigest)
+    }
+  }
+
+  /// The keys that the store may be listed with: the invitation's before its own.
+  private static func identities(_ stored: StoredFleet) throws -> [Identity] {
+    try stored.identity.withUnsafeBytes { bytes in
+      try stride(from: 0, to: bytes.count, by: Identity.seedByteCount).map { start in
+        let seed = SecretBytes(copying: UnsafeRawBufferPointer(rebasing: bytes[start..<start + Identity.seedByteCount]))
+        return try Identity(member: MemberID(bytes: stored.member), seed: seed, fleet: stored.fleet)
+      }
+    }
+  }
+
+  private static func open(
+    _ bytes: [UInt8], _ authority: Authority, _ identities: [Identity]
+  ) throws -> (Identity, SecretBytes, FleetKeys, Members) {
+    if identities.count > 1, let own = identities.last {
+      if let (key, keys, members) = try? open(bytes, authority, own) { return (own, key, keys, members) }
+    }
+    do {
+      let (key, keys, members) = try open(bytes, authority, identities[0])
+      return (identities[0], key, keys, members)
+    } catch FleetError.damaged where identities.count > 1 {
+      // The list is what an admin has signed, and has other keys.
+      throw FleetError.invitationUsed
     }
   }
 
@@ -70,12 +105,32 @@ final class Membership: @unchecked Sendable {
     return (key, keys, members)
   }
 
+  /// What a store keeps until its own keys are listed.
+  static func seeds(_ invitation: SecretBytes, _ own: SecretBytes) -> SecretBytes {
+    SecretBytes(count: invitation.count + own.count) { both in
+      invitation.withUnsafeBytes { both.copyMemory(from: $0) }
+      own.withUnsafeBytes {
+        UnsafeMutableRawBufferPointer(rebasing: both[invitation.count...]).copyMemory(from: $0)
+      }
+    }
+  }
+
+  /// Keeps the keys of the invitation, which many hosts have.
+  func dropOwnIdentity() {
+    stored.identity = identity.seed
+    ownIdentity = nil
+  }
+
   // MARK: Updating
 
   /// Adopts a later, verified version of the members; a new epoch has new keys.
   func take(_ authority: Authority, _ authorityBytes: [UInt8], members bytes: [UInt8]) throws {
     let version = members.version
-    (fleetKey, keys, members) = try Self.open(bytes, authority, identity)
+    (identity, fleetKey, keys, members) = try Self.open(bytes, authority, [identity] + (ownIdentity.map { [$0] } ?? []))
+    if let ownIdentity, identity.seed === ownIdentity.seed {
+      stored.identity = ownIdentity.seed
+      self.ownIdentity = nil
+    }
     // Changes in a new collection have never been searched for.
     if !members.collections(newSince: version).isEmpty { setPushed(-1) }
     self.authority = authority

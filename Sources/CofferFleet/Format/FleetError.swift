@@ -49,6 +49,10 @@ public enum FleetError: Error, Hashable, Sendable {
   case badInvitation(reason: String)
   /// The carrier shows the fleet as it was before the invitation was made.
   case olderThanInvitation(carrier: String)
+  /// The invitation was used already, by another host.
+  case invitationUsed
+  /// Only readers can be many hosts with one invitation.
+  case manyMayOnlyRead
   /// The invitation expired on this date.
   case invitationExpired(Date)
 
@@ -119,6 +123,13 @@ extension FleetError: CustomStringConvertible {
       The fleet at \(carrier) is from before the invitation: the carrier was put back, or is a copy that someone kept. Nothing was \
       taken from it.
       """
+    case .invitationUsed:
+      """
+      The invitation was used already, and another host is that member. If it should not be, remove the member on an admin's \
+      host, and invite it again.
+      """
+    case .manyMayOnlyRead:
+      "Only a reader can be many hosts with one invitation. Invite each writer and admin by itself."
     case .invitationExpired(let date): "The invitation expired on \(date). Ask for another one."
     case .collectionSealed(let name):
       "The collection \"\(name)\" is sealed, and sealed values are never shared. Unseal it, or leave it out of the fleet."

@@ -128,7 +128,7 @@ struct Identity: Sendable {
 
 /// The purpose of a signature, which is valid for no other one.
 enum SignedObject: String {
-  case head, authority, record
+  case head, authority, record, join
 
   func message(_ bytes: [UInt8]) -> [UInt8] { Array("coffer fleet v1 \(rawValue) signature".utf8) + bytes }
 

@@ -80,7 +80,7 @@ struct Head: Equatable {
       throw damaged("it refers to another version of the members")
     }
     guard let author = members[head.author] else { throw damaged("its author is not a member") }
-    guard author.role.mayWrite else { throw damaged("its author, \(author.name), may not write") }
+    guard author.mayWrite else { throw damaged("its author, \(author.name), may not write") }
     guard try SignedObject.head.isValid(signature, of: signed, by: author.signingKey) else {
       throw damaged("it was not signed by \(author.name)")
     }

@@ -9,7 +9,7 @@ import CofferCrypto
 
 /// An invitation to a fleet for one member: a secret of one line.
 ///
-/// Anyone who has it is that member. Handle it like a private key, and use it once.
+/// Anyone who has it can join as that member until a host has. Handle it like a private key.
 ///
 /// ```swift
 /// let invitation = try await fleet.invite("web-17", role: .reader)

@@ -22,6 +22,25 @@ public enum FleetRole: UInt8, Sendable, Hashable, CaseIterable, CustomStringConv
   }
 }
 
+/// Whether a member has come.
+public enum FleetStanding: UInt8, Sendable, Hashable, CaseIterable, CustomStringConvertible {
+  /// It has its invitation. A host that has used it only reads until an admin's host has seen that.
+  case invited = 0
+  /// One host has used the invitation, which is void since, and has keys of its own.
+  case admitted = 1
+  /// Any number of hosts read with its invitation.
+  case many = 2
+
+  /// The standing's name: `invited`, `admitted` or `many`.
+  public var description: String {
+    switch self {
+    case .invited: "invited"
+    case .admitted: "admitted"
+    case .many: "many"
+    }
+  }
+}
+
 /// The members of a fleet, and what they share.
 struct Members: Equatable {
   static let object = "members"
@@ -32,12 +51,20 @@ struct Members: Equatable {
     var id: MemberID
     var name: String
     var role: FleetRole
+    var standing: FleetStanding
     /// Its Ed25519 and X25519 keys.
     var signingKey: [UInt8]
     var publicKey: [UInt8]
     /// When it was invited, and when the invitation expires (0 for never), in milliseconds since 1970.
     var created: Int64
     var joinsBefore: Int64 = 0
+
+    /// Whether others accept its changes.
+    var mayWrite: Bool { role.mayWrite && standing == .admitted }
+    /// Whether others accept its changes of the members.
+    var mayManage: Bool { role == .admin && standing == .admitted }
+
+    func isExpired(at time: Int64) -> Bool { joinsBefore != 0 && joinsBefore <= time }
   }
 
   var version: UInt32
@@ -61,16 +88,26 @@ struct Members: Equatable {
 
   /// A member, or a former one, whose records others accept.
   func author(_ id: MemberID) -> (name: String, signingKey: [UInt8])? {
-    if let member = self[id] { return member.role.mayWrite ? (member.name, member.signingKey) : nil }
+    if let member = self[id] { return member.mayWrite ? (member.name, member.signingKey) : nil }
     return former.first { $0.id == id }.map { ($0.name, $0.signingKey) }
   }
 
   mutating func remove(_ member: Member) {
     members.removeAll { $0.id == member.id }
-    if member.role.mayWrite {
+    if member.mayWrite {
       former.append(Former(id: member.id, name: member.name, signingKey: member.signingKey))
     }
   }
+
+  /// Lists the keys of the host that has used a member's invitation.
+  mutating func admit(_ request: JoinRequest) {
+    guard let index = members.firstIndex(where: { $0.id == request.member && $0.standing == .invited }) else { return }
+    members[index].standing = .admitted
+    (members[index].signingKey, members[index].publicKey) = (request.signingKey, request.publicKey)
+  }
+
+  /// The keys that may sign the next version, in the order of the members.
+  var adminKeys: [[UInt8]] { members.filter(\.mayManage).map(\.signingKey) }
 
   subscript(id: MemberID) -> Member? { members.first { $0.id == id } }
 
@@ -179,8 +216,7 @@ struct Members: Equatable {
       guard members.members.map(\.id) == ids else { throw MalformedObject(reason: "its parts contradict each other") }
       return members
     }
-    let admins = members.members.filter { $0.role == .admin }.map(\.signingKey)
-    guard members.version == authority.version, admins == authority.admins else {
+    guard members.version == authority.version, members.adminKeys == authority.admins else {
       throw FleetError.damaged(object: object, reason: "it does not match its authority")
     }
     self = members
@@ -222,6 +258,7 @@ struct Members: Equatable {
     for member in members {
       bytes += member.id.bytes
       bytes.append(member.role.rawValue)
+      bytes.append(member.standing.rawValue)
       bytes += member.signingKey + member.publicKey
       bytes.append(number: member.created)
       bytes.append(number: member.joinsBefore)
@@ -253,14 +290,17 @@ struct Members: Equatable {
       guard let role = FleetRole(rawValue: try reader.number()) else {
         throw MalformedObject(reason: "a member has an unknown role")
       }
+      guard let standing = FleetStanding(rawValue: try reader.number()), standing != .many || role == .reader else {
+        throw MalformedObject(reason: "a member has an unknown standing")
+      }
       let (signingKey, publicKey) = (
         try reader.array(Ed25519.publicKeyByteCount), try reader.array(X25519.keyByteCount)
       )
       let (created, joinsBefore) = (try reader.number(Int64.self), try reader.number(Int64.self))
       members.append(
         Member(
-          id: id, name: try reader.text(), role: role, signingKey: signingKey, publicKey: publicKey, created: created,
-          joinsBefore: joinsBefore))
+          id: id, name: try reader.text(), role: role, standing: standing, signingKey: signingKey, publicKey: publicKey,
+          created: created, joinsBefore: joinsBefore))
     }
     for _ in 0..<(try reader.number(UInt16.self)) {
       let id = MemberID(bytes: try reader.array(MemberID.byteCount))

@@ -16,8 +16,11 @@ struct InviteCommand: AsyncParsableCommand {
     abstract: "Add a member, and print the invitation for its store.",
     discussion: """
       A reader receives settings; a writer also sets them; an admin also manages members. The invitation is a secret of \
-      one line: anyone who has it is that member. Handle it like a private key, and use it on one host only. `prefs fleet \
-      remove NAME` makes a stolen one useless.
+      one line: anyone who has it can join as that member, once. The host that does makes keys of its own, and may set settings \
+      after the next sync of an admin's host. `prefs fleet remove NAME` makes a stolen one useless.
+
+      With --many, any number of hosts read with one invitation, as with one in an image. It stays valid, and is those \
+      hosts' key: only `prefs fleet remove` ends it, for all of them.
 
       Examples:
         prefs fleet invite web-17 --role reader -o web-17.invitation
@@ -34,6 +37,9 @@ struct InviteCommand: AsyncParsableCommand {
     help: ArgumentHelp(
       "The invitation expires then: a date, or a time from now, as in 7d.", valueName: "date"))
   var expires: DueDate?
+
+  @Flag(help: "Any number of hosts may read with the invitation.")
+  var many = false
 
   @Option(
     name: [.short, .long],
@@ -53,7 +59,7 @@ struct InviteCommand: AsyncParsableCommand {
     try await one.withFleet { fleet in
       let file = try NewOutputFile.named(output)
       do {
-        let invitation = try await fleet.invite(name, role: role, expires: expires?.date)
+        let invitation = try await fleet.invite(name, role: role, expires: expires?.date, isForMany: many)
         let undo = CommandHint.text("fleet remove \(CommandHint.quoted(name))")
         try UnwrittenReport.during("\(name) is invited, and `\(undo)` takes that back") {
           try NewOutputFile.write(line: invitation.text, to: file)

@@ -49,7 +49,8 @@ struct JoinCommand: AsyncParsableCommand {
       let status = try await fleet.status()
       options.common.note(
         "joined the fleet \"\(status.fleet)\" as \(status.member), a \(status.role). "
-          + "`prefs fleet run` keeps the store in sync.")
+          + "`prefs fleet run` keeps the store in sync."
+          + (status.isAdmitted || !status.role.mayWrite ? "" : " It only reads until an admin's host has synced."))
       try report.checkProblems()
       try await Fleet.check(fleet.findings())
     }

@@ -32,15 +32,24 @@ struct MembersCommand: AsyncParsableCommand {
     for member in members {
       table.add(
         [DisplayText.escapingControls(member.name), "\(member.role)", Timestamp.text(member.invited)]
-          + (member.isThisStore ? ["this store"] : []))
+          + (note(member).map { [$0] } ?? []))
     }
     return table.lines().joined()
+  }
+
+  private static func note(_ member: FleetMember) -> String? {
+    switch member.standing {
+    case .invited: member.isThisStore ? "this store, waits for an admin's host" : "has not joined"
+    case .admitted: member.isThisStore ? "this store" : nil
+    case .many: member.isThisStore ? "many hosts, this store among them" : "many hosts"
+    }
   }
 
   private static func json(_ member: FleetMember) -> String {
     JSONText.object([
       ("name", JSONText.quoted(member.name)), ("role", JSONText.quoted("\(member.role)")),
-      ("invited", JSONText.quoted(Timestamp.text(member.invited))), ("isThisStore", "\(member.isThisStore)"),
+      ("standing", JSONText.quoted("\(member.standing)")), ("invited", JSONText.quoted(Timestamp.text(member.invited))),
+      ("isThisStore", "\(member.isThisStore)"),
     ])
   }
 }

@@ -65,6 +65,7 @@ struct StatusCommand: AsyncParsableCommand {
     add("fleet", status.fleet)
     add("carrier", status.carrier)
     add("this host", "\(status.member), \(status.role)")
+    if !status.isAdmitted { add("joining", "only reads until an admin's host has synced") }
     add("shares", status.collections.joined(separator: ", "))
     if !status.waitingCollections.isEmpty {
       let names = status.waitingCollections.joined(separator: ", ")
@@ -90,6 +91,7 @@ struct StatusCommand: AsyncParsableCommand {
     JSONText.object([
       ("fleet", JSONText.quoted(status.fleet)), ("carrier", JSONText.quoted(status.carrier)),
       ("member", JSONText.quoted(status.member)), ("role", JSONText.quoted("\(status.role)")),
+      ("admitted", "\(status.isAdmitted)"),
       ("collections", JSONText.array(status.collections.map(JSONText.quoted))),
       ("waiting", JSONText.array(status.waitingCollections.map(JSONText.quoted))),
       ("condition", JSONText.quoted(standing.word)), ("reason", standing.reason.map(JSONText.quoted) ?? "null"),

@@ -44,6 +44,9 @@ struct SyncCommand: AsyncParsableCommand {
           options.common.note(
             "shared since this host joined, and not taken until \(CommandHint.text("fleet accept")): \(names)")
         }
+        if !status.isAdmitted, status.role.mayWrite {
+          options.common.note("this host only reads until an admin's host has synced, and so seen that it has joined.")
+        }
         if status.role == .reader, status.unpushedCount > 0 {
           let count = DisplayText.count(status.unpushedCount, "setting stays", "settings stay")
           options.common.note("\(count) on this host only: a reader's changes are not shared.")

@@ -48,7 +48,7 @@ struct MemberTests {
   @Test("that only read may be many stores with one invitation, which are removed together")
   func oneInvitation() async throws {
     let admin = try await Host("a").create(carrier)
-    let invitation = try await admin.fleet.invite("site", role: .reader)
+    let invitation = try await admin.fleet.invite("site", role: .reader, isForMany: true)
     let stores = [try await Host("x").join(invitation, carrier), try await Host("y").join(invitation, carrier)]
     try admin.set("1", "k")
     try await admin.sync()
@@ -58,6 +58,9 @@ struct MemberTests {
     }
     try await admin.fleet.remove("site")
     for store in stores { await #expect(throws: FleetError.removed) { try await store.sync() } }
+    await #expect(throws: FleetError.manyMayOnlyRead) {
+      try await admin.fleet.invite("sites", role: .writer, isForMany: true)
+    }
   }
 
   @Test("read nothing that is written after their removal, with all the keys they had")

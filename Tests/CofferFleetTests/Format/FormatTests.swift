@@ -148,7 +148,8 @@ struct FormatTests {
       version: 1, fleetName: "team", retentionDays: 90, collections: ["flags", "web"],
       members: all.enumerated().map { index, member in
         Members.Member(
-          id: member.0.member, name: "host \(index)", role: member.1, signingKey: member.0.signingKey,
+          id: member.0.member, name: "host \(index)", role: member.1, standing: .admitted,
+          signingKey: member.0.signingKey,
           publicKey: member.0.publicKey, created: 5)
       })
   }

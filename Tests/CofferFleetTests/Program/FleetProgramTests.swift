@@ -26,6 +26,11 @@ struct FleetProgramTests {
     #expect(try office.fleet("invite", "other", "--role", "reader", "-o", invitation).code == 9, "it is not replaced")
     try lab.succeed("join", invitation)
     for host in [web, lab] { #expect(try host.get("web/theme") == "dark") }
+    #expect(try lab.fleet("status").output.contains("only reads until an admin's host has synced"))
+    let used = try ToolHost("other").fleet("join", invitation)
+    #expect(used.code == 9 && used.message.contains("used already"), "\(used)")
+    try office.succeed("sync")
+    try lab.succeed("sync")
 
     try lab.set("flags/beta", "on")
     try lab.succeed("sync")
@@ -43,6 +48,7 @@ struct FleetProgramTests {
     #expect(members.map { $0["name"] as? String } == ["office", "web-17", "lab"])
     #expect(members.map { $0["role"] as? String } == ["admin", "reader", "writer"])
     #expect(members.map { $0["isThisStore"] as? Bool } == [false, false, true])
+    #expect(members.map { $0["standing"] as? String } == ["admitted", "admitted", "admitted"])
 
     // After its removal it gets an error, and reads nothing written later.
     try office.succeed("remove", "lab")

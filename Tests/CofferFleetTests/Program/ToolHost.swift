@@ -206,6 +206,9 @@ func toolFleet(
   for host in hosts.dropFirst() {
     let invitation = try hosts[0].succeed("invite", host.name, "--role", "writer")
     try host.succeed("join", "-", input: invitation)
+    // Which admits it.
+    try hosts[0].succeed("sync")
+    try host.succeed("sync")
   }
   return hosts
 }

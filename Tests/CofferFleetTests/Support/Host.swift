@@ -68,6 +68,10 @@ final class Host: @unchecked Sendable {
   @discardableResult
   func join(_ admin: Host, _ carrier: any Carrier, role: FleetRole = .writer) async throws -> Host {
     try await join(try await admin.fleet.invite(name, role: role), carrier)
+    // Which admits it.
+    try await admin.sync()
+    try await sync()
+    return self
   }
 
   @discardableResult
