@@ -87,7 +87,7 @@ extension CarrierError {
   fileprivate var exitStatus: ExitStatus {
     switch self {
     case .unreachable: .unreachable
-    case .refused, .tooLarge, .tooManyChanges: .refused
+    case .refused, .copied, .tooLarge, .tooManyChanges: .refused
     case .badAddress: .usage
     case .garbled: .integrity
     }

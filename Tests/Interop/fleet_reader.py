@@ -157,6 +157,7 @@ class Authority:
         reader = Reader.of(data)
         fleet, version, _ = reader.take(16), reader.number(4), reader.time()
         previous, epoch, folder, members = reader.take(32), reader.number(4), reader.take(8).hex(), reader.take(32)
+        reader.number(8), reader.take(32)
         count = reader.number(2)
         if not 1 <= count <= 64 or version < 1 or epoch < 1:
             raise Damaged("an authority is invalid")
@@ -280,7 +281,7 @@ class Fleet:
         reader = Reader(open_sealed(self.keys["members"], self._additional_data("members", prefix), sealed))
         if int.from_bytes(prefix[1:], "big") != self.authority.version:
             raise Damaged("the members have another version")
-        self.name, self.retention_days = reader.text(), reader.number(4)
+        self.name, self.retention_days, self.greatest_age = reader.text(), reader.number(4), reader.number(4)
         self.collections = []
         for _ in range(reader.number(2)):
             self.collections.append(reader.text())

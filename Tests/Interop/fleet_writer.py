@@ -132,7 +132,8 @@ class Fleet:
         admins = [raw(member.signing) for member in self.members if member.role == "admin" and member.standing == 1]
         authority = (
             b"\1" + self.id + numbers("Iq", self.version, START) + self.previous + numbers("I", self.epoch)
-            + bytes.fromhex(self.folder) + digest(self.objects["members"]) + numbers("H", len(admins)) + b"".join(admins)
+            + bytes.fromhex(self.folder) + digest(self.objects["members"]) + numbers("Q", len(self.log))
+            + (digest(self.head) if self.head else bytes(32)) + numbers("H", len(admins)) + b"".join(admins)
             + raw(signer.signing)
         )
         authority += signer.sign("authority", authority)
@@ -153,7 +154,7 @@ class Fleet:
             key = derive(agreed, self.id, label + raw(ephemeral) + public)
             place = label + self.id + numbers("II", self.version, self.epoch) + member.id
             data += member.id + self.seal(key, place, self.fleet_key)
-        body = text(self.name) + numbers("IH", 90, len(self.collections))
+        body = text(self.name) + numbers("IIH", 90, 0, len(self.collections))
         body += b"".join(text(name) + numbers("I", 1) for name in sorted(self.collections))
         body += numbers("H", len(self.members))
         for member in self.members:

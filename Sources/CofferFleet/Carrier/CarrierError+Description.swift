@@ -4,6 +4,11 @@ extension CarrierError: CustomStringConvertible {
     switch self {
     case .unreachable(let carrier, let reason): "\(carrier) is not available: \(reason)"
     case .refused(let carrier, let reason): "\(carrier) refuses access: \(reason)"
+    case .copied(let carrier, let tool, let sign):
+      """
+      \(tool) copies \(carrier) between hosts, as \(sign) shows: hosts that write to different copies would overwrite each other's \
+      commits. Use a folder that all hosts see at once, or an etcd. Hosts that only read may use copies, with an invitation for many.
+      """
     case .badAddress(let address, let reason): "\(address) is not the address of a carrier: \(reason)"
     case .tooLarge(let name?, let byteCount, let limit):
       "The object \(name) has \(byteCount) bytes; the carrier takes at most \(limit)."

@@ -27,13 +27,15 @@ struct CarrierView {
       var records: [CarrierObject] = []
       for object in listed {
         let isRecord = object.name.hasPrefix(bound.folder)
-        // Of what is in no commit, the name is enough.
-        let bytes = isRecord || !object.name.hasPrefix("r/") ? object.bytes : []
+        // Of what no record is, the head and blocks of its log are needed, which are small; of the rest the name is enough.
+        let isNeeded = isRecord || object.bytes.count <= Self.smallByteCount || object.name == Head.object
+        let bytes = isNeeded ? object.bytes : []
         guard objects.updateValue(bytes, forKey: object.name) == nil else {
           throw CarrierError.garbled(carrier: carrier.description, reason: "it lists an object twice")
         }
         if isRecord { records.append(object) }
       }
+      if let refusal = preparation?.refusal.error { throw refusal }
       recordCount += records.count
       guard recordCount <= bound.recordCount, objects.count <= bound.objectCount else {
         throw CarrierError.garbled(carrier: carrier.description, reason: "it lists more objects than were written")
@@ -69,6 +71,9 @@ struct CarrierView {
       return try await group.next() ?? nil
     }
   }
+
+  /// More than a block of the log has.
+  private static let smallByteCount = 1024
 
   /// How long to wait for changes; after that, everything is read.
   private static let patience = Duration.seconds(10)

@@ -53,9 +53,7 @@ extension Fleet {
   /// - Throws: ``FleetError/rolledBack(seen:found:)`` and others that ``sync()`` throws; ``CarrierError``.
   public func isInStep() async throws -> Bool {
     try await turns.take {
-      guard let head = try await carrier.read([Head.object]).first?.bytes else {
-        throw FleetError.rolledBack(seen: membership.seen, found: nil)
-      }
+      let head = try await currentHead()
       try await checkSuccession(head)
       return head == membership.stored.head
     }

@@ -159,38 +159,50 @@ extension Fleet {
     }
   }
 
+  /// How often to try to publish members as any other commit.
+  ///
+  /// Then no commit of others is waited for: a member could keep an admin from removing it.
+  private static let politeAttemptCount = 5
+
   /// Publishes other members, in a turn.
   func edit(_ body: (inout Members, Int64) throws -> Bool) async throws {
     var report = SyncReport()
     for attempt in 0..<Self.attemptCount {
+      let isPolite = attempt < Self.politeAttemptCount
       if attempt > 0 { try await Self.pause(after: attempt) }
-      try await pull(report: &report)
+      let view = try await pull(comparesAll: !isPolite, report: &report)
       guard membership.mayManage else { throw FleetError.notAllowed(role: membership.me.role) }
-      guard try await settleEarlier() else { continue }
+      if isPolite { guard try await settleEarlier() else { continue } }
       let now = try connection.readFleets { $0.time }
       var members = membership.members
-      let needsNewKey = try body(&members, now)
+      // What others commit meanwhile stays in the old folder.
+      let needsNewKey = try body(&members, now) || !isPolite
       members.version += 1
       let edition = try MembersEdition(members, after: membership, hasNewKey: needsNewKey, time: now)
       guard edition.membersBytes.count <= pieceByteCount else {
         throw FleetError.tooLarge(
           object: "The list of members", byteCount: edition.membersBytes.count, limit: pieceByteCount)
       }
-      if try await publish(edition) { return }
+      if try await publish(edition, over: isPolite ? nil : view) { return }
     }
     throw FleetError.busy
   }
 
   /// Replaces members and head together; for a new key, seals all records under it in an unused folder first.
-  private func publish(_ edition: MembersEdition) async throws -> Bool {
+  ///
+  /// - Parameter view: The state with which this store is in step, to replace also a head that has followed since; nil to do nothing then.
+  private func publish(_ edition: MembersEdition, over view: CarrierView?) async throws -> Bool {
     let old = membership
+    let condition =
+      view == nil
+      ? old.condition : CarrierCondition(name: Authority.object(edition.authority.version), bytes: nil)
     let next = try Membership(old.stored, isHeadOpened: false)
     try next.take(edition.authority, edition.authorityBytes, members: edition.membersBytes)
     var set = old.set
     var resealed: [(name: [UInt8], object: CarrierObject, digest: [UInt8])] = []
     let hasNewKey = next.keys.epoch != old.keys.epoch
     if hasNewKey {
-      guard let all = try await reseal(from: old, to: next) else { return false }
+      guard let all = try await reseal(from: old, to: next, view, if: condition) else { return false }
       resealed = all
       set = try RecordSet(resealed.lazy.map { (next.keys.name(of: $0.object), $0.digest) })
     }
@@ -203,7 +215,7 @@ extension Fleet {
     let bytes = try head.sealed(next.keys, by: next.identity)
     try onStep(.willCommit)
     let changes = edition.changes + following.blocks + [.put(CarrierObject(name: Head.object, bytes: bytes))]
-    guard try await carrier.commit(changes, if: old.condition) else { return false }
+    guard try await carrier.commit(changes, if: condition) else { return false }
     try onStep(.didCommit)
     next.take(head, bytes, set, synced: now)
     try connection.writeFleets { transaction in
@@ -233,11 +245,14 @@ extension Fleet {
   ///
   /// - Returns: The new records by their old names; nil if another member has committed meanwhile.
   private func reseal(
-    from old: Membership, to next: Membership
+    from old: Membership, to next: Membership, _ view: CarrierView?, if condition: CarrierCondition
   ) async throws -> [(name: [UInt8], object: CarrierObject, digest: [UInt8])]? {
-    guard let head = old.head, let view = try await CarrierView.readAll(carrier, CarrierBound(head, old.keys)),
-      view.head == old.stored.head
-    else { return nil }
+    guard let head = old.head else { return nil }
+    var present = view
+    if present == nil { present = try await CarrierView.readAll(carrier, CarrierBound(head, old.keys)) }
+    guard let view = present, view.head == old.stored.head else { return nil }
+    var objects = view.objects
+    for (name, record) in try await pieces(of: head, old.keys) { objects[old.keys.object(name)] = .some(record) }
     let verified = try connection.readFleets { transaction in
       try checkIsPresent(transaction)
       return try transaction.records(of: old.id).filter { !$0.digest.isEmpty }
@@ -245,7 +260,7 @@ extension Fleet {
     var resealed: [(name: [UInt8], object: CarrierObject, digest: [UInt8])] = []
     for row in verified {
       let object = old.keys.object(row.name)
-      guard let bytes = view.objects[object] ?? nil, ConstantTime.isEqual(try bytes.digest, row.digest) else {
+      guard let bytes = objects[object] ?? nil, ConstantTime.isEqual(try bytes.digest, row.digest) else {
         throw FleetError.damaged(object: object, reason: "it does not match commit \(old.seen)")
       }
       // A collection that is no longer shared stays behind.
@@ -258,7 +273,7 @@ extension Fleet {
     while !rest.isEmpty {
       let request = Array(rest.prefix(64))
       rest = rest.dropFirst(64)
-      guard try await make(request) else { return nil }
+      guard try await make(request, if: condition) else { return nil }
       try onStep(.didResealSome)
     }
     return resealed

@@ -10,21 +10,39 @@ extension Fleet {
   /// - Parameters:
   ///   - isRollbackAccepted: Whether the carrier may have less than this host has seen.
   ///   - comparesAll: Whether to read all records even if the head is the one last seen.
-  func pull(isRollbackAccepted: Bool = false, comparesAll: Bool = false, report: inout SyncReport) async throws {
+  /// - Returns: What was taken; nil if there is nothing new.
+  @discardableResult
+  func pull(
+    isRollbackAccepted: Bool = false, comparesAll: Bool = false, report: inout SyncReport
+  ) async throws -> CarrierView? {
     let readsAll = isRollbackAccepted || comparesAll
-    for attempt in 1... {
-      let object = try await carrier.read([Head.object]).first
-      guard let object else { throw FleetError.rolledBack(seen: membership.seen, found: nil) }
-      guard object.bytes != membership.stored.head || readsAll else { return }
+    var attempt = 0
+    while true {
+      attempt += 1
+      let head = try await currentHead()
+      guard head != membership.stored.head || readsAll else { return nil }
       do {
-        let view = try await view(upTo: object.bytes, isComplete: readsAll || attempt > 1)
-        try await take(view, isRollbackAccepted: isRollbackAccepted, report: &report)
-        return
-      } catch let error as FleetError where attempt < 3 && Self.mayPass(error) {
+        let view = try await view(upTo: head, isComplete: readsAll || attempt > 1)
+        return try await take(view, isRollbackAccepted: isRollbackAccepted, report: &report)
+      } catch let error as FleetError where attempt < 3 && Self.mayRead(error) {
         // Something changed during the read, or changes were missed. Read everything next time.
         continue
       }
     }
+  }
+
+  /// Reads the head, and refuses one from before an admin has changed the members: a former member may have put it there.
+  func currentHead() async throws -> [UInt8] {
+    let version = membership.members.version
+    for _ in 0..<3 {
+      let objects = try await carrier.read([Head.object, Authority.object(version + 1)])
+      guard let head = objects.first(where: { $0.name == Head.object })?.bytes else {
+        throw FleetError.rolledBack(seen: membership.seen, found: nil)
+      }
+      // They may have been changed between the two.
+      if try objects.count == 1 || Head.membersVersion(of: head) > version { return head }
+    }
+    throw FleetError.damaged(object: Head.object, reason: "it was made under members that an admin has replaced")
   }
 
   private static func isRollback(_ error: any Error) -> Bool {
@@ -34,7 +52,7 @@ extension Fleet {
     }
   }
 
-  private static func mayPass(_ error: FleetError) -> Bool { if case .damaged = error { true } else { false } }
+  private static func mayRead(_ error: FleetError) -> Bool { if case .damaged = error { true } else { false } }
 
   private func view(upTo head: [UInt8], isComplete: Bool) async throws -> CarrierView {
     if !isComplete, let revision = membership.stored.revision,
@@ -51,14 +69,20 @@ extension Fleet {
   }
 
   /// Applies a state of the carrier, whole or not at all.
-  func take(_ view: CarrierView, isRollbackAccepted: Bool = false, report: inout SyncReport) async throws {
+  ///
+  /// - Returns: What was applied: all, if only changes were read, and all were needed.
+  @discardableResult
+  func take(
+    _ view: CarrierView, isRollbackAccepted: Bool = false, report: inout SyncReport
+  ) async throws -> CarrierView {
     let epoch = membership.keys.epoch
-    let (membership, head) = try await opened(view.head)
-    var isUnrelated = false
+    let opened = try await opened(view.head)
+    let (membership, head) = (opened.membership, opened.head)
+    let relation: Relation
     do {
-      try await checkSuccession(head, view.head, view.objects)
+      relation = try await self.relation(of: opened, view.head, view.objects)
     } catch  where isRollbackAccepted && Self.isRollback(error) {
-      isUnrelated = true
+      relation = .unrelated
     }
     // In another epoch, all objects have other names.
     guard view.isComplete || membership.keys.epoch == epoch else {
@@ -82,8 +106,7 @@ extension Fleet {
     try onStep(.willApply)
     let outcome = try connection.writeFleets { transaction in
       try self.apply(
-        objects, prepared, head, view, membership, isRollbackAccepted: isRollbackAccepted, isUnrelated: isUnrelated,
-        transaction)
+        objects, prepared, head, view, membership, isRollbackAccepted: isRollbackAccepted, relation, transaction)
     }
     note(view.head)
     self.membership = membership
@@ -92,56 +115,77 @@ extension Fleet {
     report.conflictCount += outcome.conflictCount
     report.recoveredCount += outcome.recoveredCount
     try onStep(.didApply)
+    return view
   }
 
   /// Refuses a head that does not follow the one that was seen.
-  func checkSuccession(_ bytes: [UInt8]) async throws {
-    try await checkSuccession(try await opened(bytes).head, bytes)
-  }
+  func checkSuccession(_ bytes: [UInt8]) async throws { _ = try await relation(of: try await opened(bytes), bytes) }
 
   /// A head, and the membership under which it was made.
-  private func opened(_ bytes: [UInt8]) async throws -> (membership: Membership, head: Head) {
-    let membership = try await acceptedMembership(for: bytes)
+  private struct Opened {
+    let membership: Membership
+    let head: Head
+    /// The head on which an admin changed the members, if they have been changed since the last head that was seen.
+    let base: Authority.Base?
+  }
+
+  private func opened(_ bytes: [UInt8]) async throws -> Opened {
+    let (membership, base) = try await acceptedMembership(for: bytes)
     let head = try Head(
       opening: bytes, membership.keys, members: membership.members, authority: membership.authorityDigest)
-    return (membership, head)
+    return Opened(membership: membership, head: head, base: base)
   }
 
   /// The membership under which a head was made: this one, or a later version.
-  private func acceptedMembership(for head: [UInt8]) async throws -> Membership {
+  private func acceptedMembership(for head: [UInt8]) async throws -> (Membership, Authority.Base?) {
     let version = try Head.membersVersion(of: head)
     guard version >= membership.members.version else {
       throw FleetError.rolledBack(seen: membership.seen, found: nil)
     }
-    guard version > membership.members.version else { return try Membership(membership.stored, isHeadOpened: false) }
+    guard version > membership.members.version else {
+      return (try Membership(membership.stored, isHeadOpened: false), nil)
+    }
     let chain = try await AuthorityChain.read(
       from: carrier, after: membership.authority, membership.stored.authority)
     let later = try Membership(membership.stored, isHeadOpened: false)
     try later.take(chain.authority, chain.bytes, members: chain.members)
-    return later
+    return (later, chain.base)
+  }
+
+  /// How a state of the carrier relates to what this store is in step with.
+  enum Relation {
+    case following
+    /// An admin has changed the members over a head from before this store's: the commits since do not count.
+    case cutOff
+    /// It does not follow, and someone has accepted that.
+    case unrelated
   }
 
   /// Refuses a head that does not follow the one that was seen.
   ///
   /// - Parameter objects: Objects of the carrier that have been read already.
-  private func checkSuccession(
-    _ head: Head, _ bytes: [UInt8], _ objects: [String: [UInt8]?] = [:]
-  ) async throws {
-    let (seen, known) = (membership.seen, membership.stored.head)
-    guard head.number >= seen else { throw FleetError.rolledBack(seen: seen, found: head.number) }
-    guard let last = membership.head, bytes != known else { return }
-    let index = last.log.count
-    var blocks: [String: [UInt8]] = [:]
-    for name in head.log.proof(at: index) { blocks[name] = objects[name] ?? nil }
-    let unread = head.log.proof(at: index).filter { blocks[$0] == nil }
-    if !unread.isEmpty { for object in try await carrier.read(unread) { blocks[object.name] = object.bytes } }
-    guard head.number > seen, try head.log.has(known.digest, at: index, by: blocks) else {
-      throw FleetError.forked(seen: seen, found: head.number)
+  private func relation(
+    of opened: Opened, _ bytes: [UInt8], _ objects: [String: [UInt8]?] = [:]
+  ) async throws -> Relation {
+    let (seen, known, log) = (membership.seen, membership.stored.head, opened.head.log)
+    guard let last = membership.head, bytes != known else { return .following }
+    func has(_ digest: [UInt8], at index: UInt64) async throws -> Bool {
+      var blocks: [String: [UInt8]] = [:]
+      for name in log.proof(at: index) { blocks[name] = objects[name] ?? nil }
+      let unread = log.proof(at: index).filter { blocks[$0] == nil }
+      if !unread.isEmpty { for object in try await carrier.read(unread) { blocks[object.name] = object.bytes } }
+      return try log.has(digest, at: index, by: blocks)
     }
+    if try await has(known.digest, at: last.log.count) { return .following }
+    // All heads under the later members come after that one.
+    if let base = opened.base, try await has(base.head, at: base.index) { return .cutOff }
+    guard opened.head.number >= seen else { throw FleetError.rolledBack(seen: seen, found: opened.head.number) }
+    throw FleetError.forked(seen: seen, found: opened.head.number)
   }
 
   /// The changes in the pieces of a commit.
   func pieces(of head: Head, _ keys: FleetKeys) async throws -> [Piece.Change] {
+    guard !head.pieces.isEmpty else { return [] }
     let names = head.pieces.map { Piece.object($0.id, keys) }
     let objects = Dictionary(
       try await carrier.read(names).map { ($0.name, $0.bytes) }, uniquingKeysWith: { first, _ in first })
@@ -156,7 +200,7 @@ extension Fleet {
   /// Applies a state to the store, and records that in the same transaction.
   private func apply(
     _ objects: [(name: [UInt8], bytes: [UInt8]?)], _ prepared: PreparedRecords?, _ head: Head, _ view: CarrierView,
-    _ membership: Membership, isRollbackAccepted: Bool, isUnrelated: Bool, _ transaction: FleetTransaction
+    _ membership: Membership, isRollbackAccepted: Bool, _ relation: Relation, _ transaction: FleetTransaction
   ) throws -> Merge {
     // This may run twice, with another membership of the same fleet. The previous state is in `self`.
     var before = self.membership.stored
@@ -187,8 +231,9 @@ extension Fleet {
       transaction: transaction, fleet: membership.id, before: before, members: membership.members, me: membership.me,
       consent: consent, isJoining: isJoining,
       hasForgotten: head.horizon > self.membership.head?.number ?? UInt64(clamping: before.number),
-      wentBack: isRollbackAccepted ? nil : .forked(seen: self.membership.seen, found: head.number),
-      isUnrelated: isUnrelated)
+      wentBack: isRollbackAccepted || relation == .cutOff
+        ? nil : .forked(seen: self.membership.seen, found: head.number),
+      relation: relation)
     var authors = AuthorCheck(membership.members, in: membership.authority.fleet)
     var records: [(record: Record, name: [UInt8], digest: [UInt8])] = []
     for (name, bytes, digest) in changes.present {
@@ -210,7 +255,7 @@ extension Fleet {
     try transaction.letNamesFollow(of: membership.id, hasDeclarations: !merge.declaringApplications.isEmpty)
     for application in merge.declaringApplications.sorted() { transaction.noteDeclarations(of: application) }
     // What the carrier has lost, or lacks in a collection that is new here, may be an old change.
-    if isRollbackAccepted || !agreeing.isEmpty { membership.setPushed(-1) }
+    if isRollbackAccepted || relation != .following || !agreeing.isEmpty { membership.setPushed(-1) }
     try membership.save(transaction)
     return merge
   }

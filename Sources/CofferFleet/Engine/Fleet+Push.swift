@@ -277,8 +277,8 @@ extension Fleet {
   private static let parallelRequestCount = 4
 
   /// Makes changes that need not become visible together, while the head stays the same.
-  func make(_ changes: [CarrierChange]) async throws -> Bool {
-    try await Self.make(changes, on: carrier, if: membership.condition)
+  func make(_ changes: [CarrierChange], if condition: CarrierCondition? = nil) async throws -> Bool {
+    try await Self.make(changes, on: carrier, if: condition ?? membership.condition)
   }
 
   private static func make(

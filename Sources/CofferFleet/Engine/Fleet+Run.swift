@@ -26,6 +26,7 @@ extension Fleet {
       group.addTask { try await self.watch(wake) }
       group.addTask { try await self.work(wakes, wake) }
       group.addTask { try await self.compareNowAndThen() }
+      group.addTask { try await self.signNowAndThen(Self.about) }
       // Each ends with an error only, or when cancelled.
       try await group.next()
     }
@@ -152,7 +153,7 @@ extension Fleet {
   }
 
   /// Whether a retry may help.
-  private static func mayPass(_ error: any Error) -> Bool {
+  static func mayPass(_ error: any Error) -> Bool {
     switch error {
     case FleetError.removed, FleetError.notJoined: false
     case is FleetError, is CarrierError: true
@@ -185,7 +186,7 @@ extension Fleet {
       try await turns.take {
         var report = SyncReport()
         try await take(view, report: &report)
-        set(.inStep)
+        set(try standing())
       }
     } catch is CancellationError {
       throw CancellationError()

@@ -72,7 +72,7 @@ extension Fleet {
     do {
       let report = try await body()
       problems = report.problems
-      set(.inStep)
+      set(try standing())
       return report
     } catch let error as CarrierError {
       if case .unreachable = error { set(.offline("\(error)")) } else { set(.stopped("\(error)")) }
@@ -102,11 +102,12 @@ extension Fleet {
   func exchange(
     pushesFirst: Bool = false, comparesAll: Bool = false, _ report: inout SyncReport
   ) async throws {
+    try withdrawSealed()
     for attempt in 0..<Self.attemptCount {
       do {
         if !pushesFirst || attempt > 0 { try await pull(comparesAll: comparesAll && attempt == 0, report: &report) }
         guard membership.mayWrite else { return try noteInStep() }
-        if try await push(&report) {
+        if try await push(&report), try await giveSignOfLife() {
           try await admit()
           return try noteInStep()
         }
@@ -116,6 +117,15 @@ extension Fleet {
       }
     }
     throw FleetError.busy
+  }
+
+  /// Neither takes nor gives what was sealed here, until it is unsealed and accepted again.
+  private func withdrawSealed() throws {
+    func sealed(_ transaction: FleetTransaction) throws -> Bool {
+      try Consent(transaction, membership.id, membership.members).agreed.contains { try transaction.isSealed($0) }
+    }
+    guard try connection.readFleets(sealed) else { return }
+    try connection.writeFleets { try Consent.withdrawSealed(of: membership.id, membership.members, $0) }
   }
 
   /// How often to record that the store is in sync, if there is nothing else to record.

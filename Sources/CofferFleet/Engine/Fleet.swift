@@ -74,11 +74,13 @@ public actor Fleet {
   ///   - collections: The shared collections.
   ///   - member: The name of this host.
   ///   - retentionDays: How long removals are remembered. A host that was away longer adopts the fleet's state.
+  ///   - greatestAge: How old the last commit may be, in whole seconds, before hosts are ``FleetCondition/stale(since:)``: a carrier may
+  ///     withhold commits for so long unnoticed. Hosts that write commit at least four times in it, and have to run, or to sync, so often. Nil for any age.
   /// - Throws: ``FleetError/fleetExists(carrier:)``, `.alreadyJoined`, `.collectionSealed`, `.collectionShared`, `.badName`;
   ///   ``CarrierError``; `CofferError`.
   public static func create(
     _ name: String, in database: Database, at carrier: any Carrier, collections: [String], as member: String,
-    retentionDays: Int = 90
+    retentionDays: Int = 90, greatestAge: Duration? = nil
   ) async throws -> Fleet {
     try check(name: name, member: member)
     let connection = try database.makeConnection()
@@ -87,13 +89,14 @@ public actor Fleet {
     let fleet = try RandomSource.bytes(count: Members.fleetIDByteCount)
     let identity = try Identity.make(fleet: fleet)
     let now = try connection.readFleets { $0.time }
-    let members = Members(
+    var members = Members(
       version: 1, fleetName: name, retentionDays: UInt32(clamping: max(1, retentionDays)), collections: collections,
       members: [
         Members.Member(
           id: identity.member, name: member, role: .admin, standing: .admitted, signingKey: identity.signingKey,
           publicKey: identity.publicKey, created: now)
       ])
+    members.greatestAge = greatestAge.map { UInt32(clamping: max(1, $0.components.seconds)) } ?? 0
     let edition = try MembersEdition(first: members, fleet: fleet, by: identity, time: now)
     let stored = StoredFleet(
       fleet: fleet, carrier: carrier.description, member: identity.member.bytes, identity: identity.seed,
@@ -156,7 +159,7 @@ public actor Fleet {
     return fleet
   }
 
-  /// Checks the names and the carrier for ``create(_:in:at:collections:as:retentionDays:)``, without a store.
+  /// Checks the names and the carrier for ``create(_:in:at:collections:as:retentionDays:greatestAge:)``, without a store.
   package static func checkCreation(_ name: String, at carrier: any Carrier, as member: String) async throws {
     try check(name: name, member: member)
     // An empty commit, which also makes the folder of a file carrier.
@@ -272,7 +275,9 @@ public actor Fleet {
       fleet: membership.members.fleetName, carrier: carrier.description, member: membership.me.name,
       role: membership.me.role, isAdmitted: membership.ownIdentity == nil, collections: consent.agreed,
       waitingCollections: consent.waiting,
-      commit: membership.seen,
+      commit: membership.seen, committed: membership.head.map { Self.date($0.time) },
+      committer: membership.head.flatMap { membership.members.author($0.author)?.name } ?? "",
+      isStale: try standing() != .inStep,
       lastInStep: membership.stored.synced == 0 ? nil : Self.date(membership.stored.synced), condition: condition,
       unpushedCount: changes.reduce(0) { $0 + $1.count }, unpushedDeclarationCount: declarations.count,
       conflictCount: conflicts, problems: problems)
@@ -328,6 +333,12 @@ public struct FleetStatus: Sendable, Hashable {
   public let waitingCollections: [String]
   /// The number of the last commit that this host has seen.
   public let commit: UInt64
+  /// When that was made, by the clock of its author; nil before the first sync.
+  public let committed: Date?
+  /// The member that made it; empty for a former member.
+  public let committer: String
+  /// Whether that commit is older than the fleet allows, so that the carrier may withhold later ones.
+  public let isStale: Bool
   /// When it was last in sync; nil for never.
   public let lastInStep: Date?
   /// How the last attempt ended.
@@ -348,6 +359,9 @@ public enum FleetCondition: Sendable, Hashable {
   case unknown
   /// The store has what the carrier has.
   case inStep
+  /// The store has what the carrier has, but the last commit, from this time, is older than the fleet allows: the carrier may withhold
+  /// later ones.
+  case stale(since: Date)
   /// The carrier could not be reached, for this reason; the store serves what it has.
   case offline(String)
   /// A problem that needs attention, with its reason; the store serves what it has.

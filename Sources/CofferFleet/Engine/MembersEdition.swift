@@ -19,7 +19,7 @@ struct MembersEdition {
     try self.init(
       members, fleet: fleet, fleetKey: .random(count: FleetKeys.fleetKeyByteCount), epoch: 1,
       folder: RandomSource.bytes(count: Authority.folderByteCount),
-      previous: [UInt8](repeating: 0, count: SHA256.byteCount), identity, time)
+      previous: [UInt8](repeating: 0, count: SHA256.byteCount), base: .none, identity, time)
   }
 
   /// The version after the current one of a membership.
@@ -32,18 +32,18 @@ struct MembersEdition {
       fleetKey: hasNewKey ? .random(count: FleetKeys.fleetKeyByteCount) : membership.fleetKey,
       epoch: hasNewKey ? authority.epoch + 1 : authority.epoch,
       folder: hasNewKey ? RandomSource.bytes(count: Authority.folderByteCount) : authority.folder,
-      previous: membership.authorityDigest, membership.identity, time)
+      previous: membership.authorityDigest, base: membership.base, membership.identity, time)
   }
 
   private init(
     _ members: Members, fleet: [UInt8], fleetKey: SecretBytes, epoch: UInt32, folder: [UInt8], previous: [UInt8],
-    _ identity: Identity, _ time: Int64
+    base: Authority.Base, _ identity: Identity, _ time: Int64
   ) throws {
     let keys = try FleetKeys(fleetKey: fleetKey, fleet: fleet, epoch: epoch, folder: folder)
     membersBytes = try members.sealed(keys, fleetKey: fleetKey)
     authority = Authority(
       fleet: fleet, version: members.version, time: time, previous: previous, epoch: epoch, folder: folder,
-      members: try membersBytes.digest, admins: members.adminKeys)
+      members: try membersBytes.digest, base: base, admins: members.adminKeys)
     authorityBytes = try authority.signed(by: identity)
   }
 }
@@ -54,6 +54,8 @@ struct AuthorityChain {
   private(set) var bytes: [UInt8]
   /// The object `members`.
   private(set) var members: [UInt8] = []
+  /// The head on which the first version that was read follows.
+  private(set) var base: Authority.Base?
 
   /// Reads from the first version, identified by its digest, to the last.
   static func read(from carrier: any Carrier, first digest: [UInt8]) async throws -> AuthorityChain {
@@ -88,6 +90,7 @@ struct AuthorityChain {
           guard let next = objects[name] else { break }
           authority = try Authority(next, after: authority, digest: bytes.digest)
           bytes = next
+          base = base ?? authority.base
         }
         if authority.version != last &+ 16 { break }
       }

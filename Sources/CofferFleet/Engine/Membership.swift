@@ -176,6 +176,11 @@ final class Membership: @unchecked Sendable {
     return (next, blocks.map { .put($0) })
   }
 
+  /// The place of the current head in the log.
+  var base: Authority.Base {
+    get throws { try head.map { Authority.Base(index: $0.log.count, head: try stored.head.digest) } ?? .none }
+  }
+
   /// The condition of a commit: the head is still the one that the store is in sync with.
   var condition: CarrierCondition {
     CarrierCondition(name: Head.object, bytes: stored.head.isEmpty ? nil : stored.head)

@@ -23,6 +23,11 @@ extension Merge {
     guard let known = row.declaration, let ours = known.content, ours != record.declaration,
       try localDeclaration(key, collection) == nil
     else { return try merge(declaration: record, over: row) }
+    let own = try transaction.ownDeclaration(key, in: collection)?.json
+    if isLeft(to: row, false) {
+      note(record.declaration ?? ours)
+      return (StoredRecord.inStep, StoredDeclaration(content: record.declaration, own: own, isShared: true))
+    }
     guard let theirs = record.declaration else { return (StoredRecord.notInStep, known) }
     let isOurs = isKept(ours, over: theirs, isEarlier: isEarlier(record, than: row.hybridClock), collection)
     // Most probably what the carrier was restored to.
@@ -34,7 +39,6 @@ extension Merge {
     }
     if isOurs { return (StoredRecord.notInStep, known) }
     note(theirs)
-    let own = try transaction.ownDeclaration(key, in: collection)?.json
     return (StoredRecord.inStep, StoredDeclaration(content: theirs, own: own, isShared: true))
   }
 

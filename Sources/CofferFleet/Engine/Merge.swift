@@ -25,8 +25,7 @@ struct Merge {
   let hasForgotten: Bool
   /// The error for a record older than the one that was seen; nil if a rollback of the carrier was accepted.
   let wentBack: FleetError?
-  /// Whether the records are not known to follow what the store was in step with.
-  let isUnrelated: Bool
+  let relation: Fleet.Relation
 
   private var knownClocks: TransactionClocks?
   private var changedKeys: FleetTransaction.LoggedKeys?
@@ -45,13 +44,13 @@ struct Merge {
 
   init(
     transaction: FleetTransaction, fleet: Int64, before: StoredFleet, members: Members, me: Members.Member,
-    consent: Consent, isJoining: Bool, hasForgotten: Bool, wentBack: FleetError?, isUnrelated: Bool
+    consent: Consent, isJoining: Bool, hasForgotten: Bool, wentBack: FleetError?, relation: Fleet.Relation
   ) throws {
     (self.transaction, self.fleet, self.members, self.me) = (transaction, fleet, members, me)
     (self.consent, self.isJoining) = (consent, isJoining)
     rules = try transaction.rules(of: fleet)
     (self.before, self.hasForgotten) = (before, hasForgotten)
-    (self.wentBack, self.isUnrelated) = (wentBack, isUnrelated)
+    (self.wentBack, self.relation) = (wentBack, relation)
   }
 
   func rule(_ collection: String) -> FleetRule {
@@ -111,7 +110,7 @@ struct Merge {
   ///
   /// - Throws: `wentBack` if that should not be.
   func isUnseen(_ record: Record, _ row: StoredRecord) throws -> Bool {
-    if isUnrelated { return true }
+    if relation != .following { return true }
     // After a forgotten removal, a setting begins again.
     guard record.counter <= UInt64(clamping: row.counter), !hasForgotten else { return false }
     // What is to be pushed has a counter of its own already.
@@ -165,11 +164,17 @@ struct Merge {
     return try keepOurs(over: theirs, record, isConflict: false)
   }
 
+  /// Whether a change that an admin has cut off is not this host's to push again.
+  func isLeft(to row: StoredRecord, _ isChangedHere: Bool) -> Bool {
+    relation == .cutOff && !isChangedHere && MemberID(bytes: row.author) != me.id
+  }
+
   /// Resolves a setting that differs after an accepted rollback or fork: neither side has seen the other.
   private mutating func reconcile(_ record: Record, _ local: Item?, over row: StoredRecord) throws -> Int64 {
     let theirs = record.isAbsent(at: now) ? nil : record.value
     if local?.value == theirs { return local?.version ?? 0 }
     let isChangedHere = isChangedHere(local?.version, row)
+    if isLeft(to: row, isChangedHere) { return try set(theirs, record, over: local?.value, keepsLoser: true) }
     let ours = (isChangedHere ? try clocks[record.key, in: record.collection] : nil) ?? row.hybridClock
     // Most probably what the carrier was restored to.
     if record.counter < UInt64(clamping: row.counter), record.clock < ours {
@@ -220,9 +225,12 @@ struct Merge {
     return ours == record.clock ? record.author < me.id : record.clock < ours
   }
 
-  private mutating func set(_ theirs: FleetValue?, _ record: Record, over old: FleetValue?) throws -> Int64 {
+  private mutating func set(
+    _ theirs: FleetValue?, _ record: Record, over old: FleetValue?, keepsLoser: Bool = false
+  ) throws -> Int64 {
     if theirs != old { changeCount += 1 }
-    return try transaction.set(theirs, record.key, in: record.collection, author: record.writer)
+    return try transaction.set(
+      theirs, record.key, in: record.collection, author: record.writer, keepsLoser: keepsLoser)
   }
 
   private mutating func takeTheirs(
@@ -267,6 +275,13 @@ struct Merge {
     let (key, collection) = (row.key, row.collection)
     guard consent.isAgreed(collection) else { return try transaction.remove(row, of: fleet) }
     let local = try transaction.item(key, in: collection)
+    if isLeft(to: row, isChangedHere(local?.version, row)) {
+      if row.declaration == nil, local != nil {
+        changeCount += 1
+        _ = try transaction.set(nil, key, in: collection, author: "", keepsLoser: true)
+      }
+      return try transaction.remove(row, of: fleet)
+    }
     if !hasForgotten {
       if row.isAbsent(at: now), wentBack != nil {
         // The fleet has forgotten it.

@@ -9,6 +9,7 @@ struct Preparation: Sendable {
   let members: Members
   /// Whether to open the records too: if the store has none of them yet.
   let opensRecords: Bool
+  let refusal = Refusal()
 
   init(_ membership: Membership) {
     let authority = membership.authority
@@ -26,14 +27,33 @@ struct Preparation: Sendable {
       for object in page {
         guard let name = keys.name(ofObject: object.name) else { continue }
         let digest = try object.bytes.digest
-        // Applying the record reports why it does not open, or was not signed.
-        let record = opensRecords ? try? Record(opening: object.bytes, named: name, keys) : nil
-        let isSigned = record.map { (try? authors.check($0, object.name)) != nil } ?? false
-        prepared.records[name] = (digest, isSigned ? record : nil)
+        guard opensRecords else {
+          prepared.records[name] = (digest, nil)
+          continue
+        }
+        do {
+          let record = try Record(opening: object.bytes, named: name, keys)
+          try authors.check(record, object.name)
+          prepared.records[name] = (digest, record)
+        } catch {
+          // Before more of the same arrives.
+          refusal.error = error
+          throw error
+        }
       }
     }
     prepared.set = try RecordSet(prepared.records.lazy.map { ($0.key, $0.value.digest) })
     return prepared
+  }
+}
+
+/// Why the records that arrive are no use; at once, as the carrier may send without end.
+final class Refusal: Sendable {
+  private let state = Lock<(any Error)?>(nil)
+
+  var error: (any Error)? {
+    get { state.withLock { $0 } }
+    set { state.withLock { $0 = newValue } }
   }
 }
 

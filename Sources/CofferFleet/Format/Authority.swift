@@ -19,8 +19,20 @@ struct Authority: Equatable {
   var folder: [UInt8]
   /// SHA-256 of the object `members`.
   var members: [UInt8]
+  /// The head that the fleet had: commits that came after it under the previous version do not count.
+  var base: Base
   /// Their Ed25519 keys.
   var admins: [[UInt8]]
+
+  /// A place in the log of heads.
+  struct Base: Equatable {
+    var index: UInt64
+    /// SHA-256 of the head.
+    var head: [UInt8]
+
+    /// That of the first version.
+    static let none = Base(index: 0, head: [UInt8](repeating: 0, count: SHA256.byteCount))
+  }
 
   static func object(_ version: UInt32) -> String {
     let digits = String(version)
@@ -37,6 +49,8 @@ struct Authority: Equatable {
     bytes += previous
     bytes.append(number: epoch)
     bytes += folder + members
+    bytes.append(number: base.index)
+    bytes += base.head
     bytes.append(number: UInt16(admins.count))
     for admin in admins { bytes += admin }
     bytes += identity.signingKey
@@ -89,10 +103,11 @@ struct Authority: Equatable {
 
   init(
     fleet: [UInt8], version: UInt32, time: Int64, previous: [UInt8], epoch: UInt32, folder: [UInt8], members: [UInt8],
-    admins: [[UInt8]]
+    base: Base, admins: [[UInt8]]
   ) {
     (self.fleet, self.version, self.time, self.previous) = (fleet, version, time, previous)
-    (self.epoch, self.folder, self.members, self.admins) = (epoch, folder, members, admins)
+    (self.epoch, self.folder, self.members) = (epoch, folder, members)
+    (self.base, self.admins) = (base, admins)
   }
 
   private init(_ reader: inout ByteReader) throws(MalformedObject) {
@@ -103,6 +118,7 @@ struct Authority: Equatable {
     epoch = try reader.number()
     folder = try reader.array(Self.folderByteCount)
     members = try reader.array(SHA256.byteCount)
+    base = Base(index: try reader.number(), head: try reader.array(SHA256.byteCount))
     let count = try reader.number(UInt16.self)
     guard (1...Self.maximumAdminCount).contains(Int(count)), version >= 1, version < .max, epoch >= 1 else {
       throw MalformedObject(reason: "its numbers are out of range")

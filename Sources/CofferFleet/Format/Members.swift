@@ -71,6 +71,8 @@ struct Members: Equatable {
   var fleetName: String
   /// How long a removal is remembered.
   var retentionDays: UInt32
+  /// How old the last commit may be, in seconds; 0 for any age.
+  var greatestAge: UInt32 = 0
   /// The collections that are shared, in the order of their bytes.
   private(set) var collections: [String]
   /// For each of them, the version from which on it has been shared without a break.
@@ -249,6 +251,7 @@ struct Members: Equatable {
     var bytes: [UInt8] = []
     bytes.append(text: fleetName)
     bytes.append(number: retentionDays)
+    bytes.append(number: greatestAge)
     bytes.append(number: UInt16(collections.count))
     for (collection, since) in zip(collections, sharedSince) {
       bytes.append(text: collection)
@@ -276,6 +279,7 @@ struct Members: Equatable {
     self.version = version
     fleetName = try reader.text()
     retentionDays = try reader.number()
+    greatestAge = try reader.number()
     (collections, sharedSince) = ([], [])
     for _ in 0..<(try reader.number(UInt16.self)) {
       collections.append(try reader.text())

@@ -32,10 +32,10 @@ struct LifetimeOptions: ParsableArguments {
 }
 
 /// A duration: `90s`, `15m`, `12h`, `30d`, `1y`.
-struct Lifetime: ExpressibleByArgument {
-  let seconds: Int64
+package struct Lifetime: ExpressibleByArgument {
+  package let seconds: Int64
 
-  init?(argument: String) {
+  package init?(argument: String) {
     guard let seconds = DurationText.seconds(argument) else { return nil }
     self.seconds = seconds
   }

@@ -40,6 +40,12 @@ struct CreateCommand: AsyncParsableCommand {
       valueName: "days"))
   var retention = 90
 
+  @Option(
+    help: ArgumentHelp(
+      "How old the last commit may be before hosts report that they are stale, as in 1h; by default any age.",
+      valueName: "time"))
+  var greatestAge: Lifetime?
+
   @OptionGroup var options: FleetOptions
 
   mutating func validate() throws {
@@ -57,7 +63,7 @@ struct CreateCommand: AsyncParsableCommand {
     try await options.withStore { database in
       let fleet = try await Fleet.create(
         name, in: database, at: carrier, collections: options.common.namedCollections, as: host,
-        retentionDays: retention)
+        retentionDays: retention, greatestAge: greatestAge.map { .seconds($0.seconds) })
       let report = try await fleet.sync()
       let settings = DisplayText.count(report.pushedCount, "setting", "settings")
       options.common.note("created the fleet \"\(name)\", with \(settings).")

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Coffer
 import CofferFleet
 import PrefsCommands
 
@@ -81,6 +82,8 @@ private actor Journal {
     switch condition {
     case .unknown: nil
     case .inStep: "in step"
+    case .stale(let date):
+      "stale: the last commit is from \(Timestamp.text(date)), and the carrier may withhold later ones"
     case .offline(let reason): "offline: \(reason)"
     case .stopped(let reason): "stopped: \(reason)"
     case .left: "left"

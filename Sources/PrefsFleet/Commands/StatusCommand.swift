@@ -11,7 +11,7 @@ struct StatusCommand: AsyncParsableCommand {
     discussion: """
       Asks the carrier whether there are newer commits, and pulls none. Values in the shared collections that violate a declaration, \
       by the fleet or by a program of this host, are listed. With --json, prints one object per fleet with stable members; \
-      condition is inStep, behind, offline or stopped.
+      condition is inStep, stale, behind, offline or stopped.
 
       Examples:
         prefs fleet status
@@ -28,7 +28,7 @@ struct StatusCommand: AsyncParsableCommand {
       var output = ""
       for fleet in fleets {
         let status = try await fleet.status()
-        let standing = await Standing(fleet)
+        let standing = await Standing(fleet, status)
         let findings = try await fleet.findings()
         output += json ? Self.json(status, standing, findings) + "\n" : Self.text(status, standing, findings)
       }
@@ -41,9 +41,9 @@ struct StatusCommand: AsyncParsableCommand {
     let word: String
     var reason: String?
 
-    init(_ fleet: Fleet) async {
+    init(_ fleet: Fleet, _ status: FleetStatus) async {
       do {
-        word = try await fleet.isInStep() ? "inStep" : "behind"
+        word = try await !fleet.isInStep() ? "behind" : status.isStale ? "stale" : "inStep"
       } catch {
         reason = "\(error)"
         if case CarrierError.unreachable = error { word = "offline" } else { word = "stopped" }
@@ -53,6 +53,7 @@ struct StatusCommand: AsyncParsableCommand {
     var text: String {
       switch word {
       case "inStep": "in step"
+      case "stale": "stale: the last commit is old, and the carrier may withhold later ones"
       case "behind": "there are newer commits; take them with \(CommandHint.text("fleet sync"))"
       default: "\(word): \(reason ?? "")"
       }
@@ -72,7 +73,8 @@ struct StatusCommand: AsyncParsableCommand {
       add("waits", "\(names); take with \(CommandHint.text("fleet accept"))")
     }
     add("state", standing.text)
-    add("last commit", "\(status.commit)")
+    let by = status.committer.isEmpty ? "a former member" : status.committer
+    add("last commit", "\(status.commit)" + (status.committed.map { ", by \(by), \(Timestamp.text($0))" } ?? ""))
     add("last in step", status.lastInStep.map(Timestamp.text) ?? "never")
     // A reader's changes never leave its host.
     let name = status.role == .reader ? "changed only here" : "not pushed yet"
@@ -96,6 +98,8 @@ struct StatusCommand: AsyncParsableCommand {
       ("waiting", JSONText.array(status.waitingCollections.map(JSONText.quoted))),
       ("condition", JSONText.quoted(standing.word)), ("reason", standing.reason.map(JSONText.quoted) ?? "null"),
       ("commit", "\(status.commit)"),
+      ("committed", status.committed.map { JSONText.quoted(Timestamp.text($0)) } ?? "null"),
+      ("committer", JSONText.quoted(status.committer)),
       ("lastInStep", status.lastInStep.map { JSONText.quoted(Timestamp.text($0)) } ?? "null"),
       ("unpushed", "\(status.unpushedCount)"),
       ("unpushedDeclarations", "\(status.unpushedDeclarationCount)"), ("conflicts", "\(status.conflictCount)"),

@@ -11,7 +11,8 @@ struct SyncCommand: AsyncParsableCommand {
     discussion: """
       For cron, on a host that does not need changes immediately. A value larger than the carrier allows is not shared; \
       the others are, and the exit code is 11. Declarations of settings travel with the collections. A value from elsewhere that \
-      violates one is applied, and programs keep their last good one; it is named, and the exit code is 8.
+      violates one is applied, and programs keep their last good one; it is named, and the exit code is 8. \
+      If the last commit is older than the fleet allows, the exit code is 18: the carrier may withhold later ones.
 
       Examples:
         prefs fleet sync
@@ -28,6 +29,7 @@ struct SyncCommand: AsyncParsableCommand {
     try await options.withFleets { fleets in
       var reports: [SyncReport] = []
       var findings: [String] = []
+      var stale: [FleetStatus] = []
       for fleet in fleets {
         let report = try await fleet.sync()
         let found = try await fleet.findings()
@@ -39,6 +41,7 @@ struct SyncCommand: AsyncParsableCommand {
         }
         options.common.note(report.text)
         let status = try await fleet.status()
+        if status.isStale { stale.append(status) }
         if !status.waitingCollections.isEmpty {
           let names = status.waitingCollections.map(DisplayText.escapingControls).joined(separator: ", ")
           options.common.note(
@@ -54,6 +57,12 @@ struct SyncCommand: AsyncParsableCommand {
       }
       for report in reports { try report.checkProblems() }
       try Fleet.check(findings)
+      if let status = stale.first, let date = status.committed {
+        throw Failure(
+          .unreachable,
+          "the last commit of the fleet \"\(status.fleet)\" is from \(Timestamp.text(date)), older than it allows: the carrier may "
+            + "withhold later ones, or no host that writes has synced.")
+      }
     }
   }
 }

@@ -37,10 +37,27 @@ struct FileCarrierTests {
     let names = [".head.Xa81bZ", "head~", "head (conflicted copy)", "head.sync-conflict-20260101-120000-ABC", "other"]
     for name in names { try Data([1]).write(to: shard.appending(path: name)) }
     try Data([1]).write(to: URL(filePath: folder.file("objects/README")))
-    try FileManager.default.createDirectory(atPath: folder.file(".git"), withIntermediateDirectories: true)
+    try FileManager.default.createDirectory(atPath: folder.file(".cache"), withIntermediateDirectories: true)
     #expect(try await carrier.contents().objects == ["head": [1]])
     try await carrier.swapHead(from: [1], to: [2])
     #expect(names.allSatisfy { FileManager.default.fileExists(atPath: shard.appending(path: $0).path) })
+  }
+
+  @Test("that a tool copies between hosts is read, and not written to", arguments: [".stfolder", ".dropbox", ".git"])
+  func copied(_ sign: String) async throws {
+    let place = folder.file("shared/fleet")
+    let carrier = try FileCarrier(address: "file://\(place)")
+    try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
+    try await carrier.swapHead(from: nil, to: [1])
+    let mark = folder.file("shared/\(sign)")
+    try FileManager.default.createDirectory(atPath: mark, withIntermediateDirectories: true)
+    do {
+      try await carrier.swapHead(from: [1], to: [2])
+      Issue.record("it was written to")
+    } catch CarrierError.copied(_, _, let found) {
+      #expect(found == mark)
+    }
+    #expect(try await carrier.contents().objects == ["head": [1]])
   }
 
   @Test("reports an incomplete file, and treats it neither as an object nor as missing")

@@ -111,6 +111,30 @@ struct SharingTests {
     #expect(try reader.get("allow", in: "sudo") == "no")
   }
 
+  @Test("waits on a host where it is sealed, and everything else goes on; unsealed and accepted, it is merged")
+  func sealed() async throws {
+    let admin = try await Host("a").create(carrier, collections: ["web", "keys"])
+    try admin.set("1", "token", in: "keys")
+    try admin.set("1", "port")
+    try await admin.sync()
+    let host = try await Host("b").join(admin, carrier)
+    try await host.database.vault.create(key: .passphrase(SecretBytes(copying: "correct horse")))
+    try await host.database.seal(collection: "keys")
+    try admin.set("2", "token", in: "keys")
+    try admin.set("2", "port")
+    try host.set("by b", "theme")
+    for host in [admin, host, admin, host] { try await host.sync() }
+    #expect(try host.get("port") == "2" && admin.get("theme") == "by b")
+    #expect(try admin.get("token", in: "keys") == "2")
+    let status = try await host.fleet.status()
+    #expect(status.collections == ["web"] && status.waitingCollections == ["keys"])
+    await #expect(throws: FleetError.collectionSealed("keys")) { try await host.fleet.accept(collections: ["keys"]) }
+    try await host.database.unseal(collection: "keys")
+    try await host.fleet.accept(collections: ["keys"])
+    for host in [host, admin] { #expect(try host.get("token", in: "keys") == "2") }
+    #expect(try host.history("token", in: "keys") == ["1"])
+  }
+
   @Test("leaves the carrier, so that no one who is invited later reads it; hosts keep it")
   func leavesTheCarrier() async throws {
     let admin = try await Host("a").create(carrier, collections: ["web", "payroll"])

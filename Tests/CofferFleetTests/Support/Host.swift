@@ -59,9 +59,12 @@ final class Host: @unchecked Sendable {
   // MARK: Fleets
 
   @discardableResult
-  func create(_ carrier: any Carrier, collections: [String] = ["web"], retentionDays: Int = 90) async throws -> Host {
+  func create(
+    _ carrier: any Carrier, collections: [String] = ["web"], retentionDays: Int = 90, greatestAge: Duration? = nil
+  ) async throws -> Host {
     membership = try await Fleet.create(
-      "team", in: database, at: carrier, collections: collections, as: name, retentionDays: retentionDays)
+      "team", in: database, at: carrier, collections: collections, as: name, retentionDays: retentionDays,
+      greatestAge: greatestAge)
     return self
   }
 

@@ -101,6 +101,9 @@ public final class FileCarrier: Carrier {
   /// Applies all changes, or none; durable when it returns.
   public func commit(_ changes: [CarrierChange], if condition: CarrierCondition) async throws -> Bool {
     try check(changes, condition)
+    if !changes.isEmpty, let tool = CopyingTool(of: folder.path) {
+      throw CarrierError.copied(carrier: description, tool: tool.name, sign: tool.sign)
+    }
     // One at a time, in order: with the lock alone, one of several can starve.
     let turn = turns.withLock { turns in
       turns.last += 1

@@ -1,0 +1,141 @@
+import CofferCrypto
+import Synchronization
+import Testing
+
+@testable import Coffer
+@testable import CofferFleet
+
+/// A carrier on which something happens before each commit.
+private final class CrowdedCarrier: Carrier {
+  let carrier: MemoryCarrier
+  private let happening = Mutex<(@Sendable () async throws -> Void)?>(nil)
+
+  init(_ carrier: MemoryCarrier) { self.carrier = carrier }
+
+  func happens(_ body: (@Sendable () async throws -> Void)?) { happening.withLock { $0 = body } }
+
+  var description: String { carrier.description }
+  var limits: CarrierLimits { carrier.limits }
+
+  func readAll(_ body: ([CarrierObject]) throws -> Void) async throws -> CarrierRevision {
+    try await carrier.readAll(body)
+  }
+
+  func read(_ names: [String]) async throws -> [CarrierObject] { try await carrier.read(names) }
+
+  func commit(_ changes: [CarrierChange], if condition: CarrierCondition) async throws -> Bool {
+    try await happening.withLock { $0 }?()
+    return try await carrier.commit(changes, if: condition)
+  }
+
+  func changes(after revision: CarrierRevision) -> AsyncThrowingStream<CarrierEvent, any Error> {
+    carrier.changes(after: revision)
+  }
+}
+
+@Suite("An admin of a fleet")
+struct AuthorityTests {
+  let carrier = MemoryCarrier()
+
+  /// Four hosts, of which the third commits before each commit of the first.
+  private func crowd() async throws -> (hosts: [Host], crowded: CrowdedCarrier) {
+    let crowded = CrowdedCarrier(carrier)
+    let admin = try await Host("a").create(crowded)
+    var hosts = [admin]
+    for name in ["b", "c", "d"] { hosts.append(try await Host(name).join(admin, carrier)) }
+    try admin.set("1", "x")
+    for host in hosts { try await host.sync() }
+    let member = hosts[2]
+    let number = Mutex(0)
+    crowded.happens {
+      let next = number.withLock { number in
+        number += 1
+        return number
+      }
+      try member.set("\(next)", "y")
+      do { try await member.sync() } catch FleetError.removed {}
+    }
+    return (hosts, crowded)
+  }
+
+  @Test("removes a member that keeps committing, and no one has to accept anything")
+  func crowding() async throws {
+    let (hosts, crowded) = try await crowd()
+    try await hosts[0].fleet.remove("c")
+    crowded.happens(nil)
+    await #expect(throws: FleetError.removed) { try await hosts[2].sync() }
+    for _ in 0..<2 { for host in [hosts[0], hosts[1], hosts[3]] { try await host.sync() } }
+    #expect(await hosts[1].fleet.members.map(\.name) == ["a", "b", "d"])
+    for host in hosts { #expect(try host.get("x") == "1") }
+    #expect(try hosts[0].contents() == hosts[1].contents() && hosts[1].contents() == hosts[3].contents())
+    let count = try hosts[0].contents().count
+    #expect(carrier.objects.keys.filter { $0.hasPrefix("r/") }.count == count)
+  }
+
+  @Test("cuts off what others commit meanwhile: they push their own changes again, and lose none")
+  func cutOff() async throws {
+    let (hosts, crowded) = try await crowd()
+    let (b, c, d) = (hosts[1], hosts[2], hosts[3])
+    // Many commits, among them those of honest hosts that see the other's.
+    let rounds = Mutex(0)
+    let last = Mutex<(b: [String: String], d: [String: String])>(([:], [:]))
+    crowded.happens {
+      do { try await c.sync() } catch FleetError.removed { return }
+      let round = rounds.withLock { round in
+        round += 1
+        return round
+      }
+      for number in 0..<8 {
+        for host in [c, b, d] {
+          try await host.connection.readWrite { transaction in
+            for part in 0..<3 {
+              try transaction.setObject(
+                "\(host.name) \(round) \(number)", forKey: "\(host.name) \(part)", inCollection: "web")
+            }
+          }
+          try host.set(round % 2 == 0 ? "\(round)" : nil, "new by \(host.name)")
+          try await host.sync()
+        }
+      }
+      let contents = try (b.contents(), d.contents())
+      last.withLock { $0 = contents }
+    }
+    try await hosts[0].fleet.remove("c")
+    crowded.happens(nil)
+    for _ in 0..<3 { for host in [b, d, hosts[0]] { try await host.sync() } }
+    let contents = try b.contents()
+    for host in [hosts[0], d] { #expect(try host.contents() == contents) }
+    let (ofB, ofD) = last.withLock { ($0.b, $0.d) }
+    for (name, own) in [("b", ofB), ("d", ofD)] {
+      for key in (0..<3).map({ "\(name) \($0)" }) + ["new by \(name)"] { #expect(contents[key] == own[key], "\(key)") }
+    }
+    // What the removed member committed last does not hold, and is in the history of those who had it.
+    for part in 0..<3 {
+      let lost = try #require(ofB["c \(part)"])
+      #expect(try contents["c \(part)"] != lost && b.history("c \(part)").contains(lost))
+    }
+    #expect(Set((0..<3).map { contents["c \($0)"] }).count == 1, "a transaction half taken")
+    for host in [b, d, hosts[0]] { #expect(try await host.fleet.conflicts() == []) }
+  }
+
+  @Test("is obeyed also by hosts that see the removed member's next commit first")
+  func formerHead() async throws {
+    let hosts = try await fleet(of: "a", "b", "c", on: carrier)
+    try hosts[0].set("1", "x")
+    for host in hosts { try await host.sync() }
+    let before = carrier.objects
+    try await hosts[0].fleet.remove("b")
+    let after = carrier.objects
+    carrier.objects = before
+    try hosts[1].set("2", "x")
+    try await hosts[1].sync()
+    // It puts its own head and records back, over the new ones.
+    carrier.objects = after.merging(carrier.objects.filter { $0.key == Head.object || $0.key.hasPrefix("r/") }) { $1 }
+    await #expect(
+      throws: FleetError.damaged(object: Head.object, reason: "it was made under members that an admin has replaced")
+    ) { try await hosts[2].sync() }
+    #expect(try hosts[2].get("x") == "1")
+    carrier.objects = after
+    try await hosts[2].sync()
+  }
+}
