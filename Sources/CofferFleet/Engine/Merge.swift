@@ -184,7 +184,8 @@ struct Merge {
       switch rule(record.collection) {
       case .theirsWins: false
       case .oursWins: true
-      case .laterWins: isEarlier(record, than: ours)
+      // Where nothing was changed here since, a wrong clock on this host is no reason to go back.
+      case .laterWins: isChangedHere ? isEarlier(record, than: ours) : record.clock < ours
       }
     return oursWins ? try keepOurs(over: theirs, record) : try takeTheirs(theirs, record, over: local)
   }
