@@ -52,7 +52,9 @@ extension StoredFleet {
     where bytes.count != count {
       throw FleetTables.damaged("the \(name) of a fleet has \(bytes.count) bytes")
     }
-    guard sum.count.isMultiple(of: 32) else { throw FleetTables.damaged("the sum of a fleet has \(sum.count) bytes") }
+    guard !sum.isEmpty, sum.count.isMultiple(of: 32) else {
+      throw FleetTables.damaged("the sum of a fleet has \(sum.count) bytes")
+    }
     // Two before an admin has seen that the store has joined: the invitation's, and its own.
     guard [32, 64].contains(identity.count) else {
       throw FleetTables.damaged("the identity of a fleet has \(identity.count) bytes")

@@ -6,6 +6,8 @@ struct ItemImport {
   private var report = PlainImportReport()
   /// The keys in the file, by collection.
   private var keys: [ByteString: Set<ByteString>] = [:]
+  /// Those of them that the import has changed.
+  private var changed: Set<SettingPlace> = []
   /// The values that violate their declarations, and the keys that are not declared or locked.
   private var problems: [(error: CofferError, problem: SettingProblem)] = []
   /// Whether to list each change.
@@ -92,6 +94,7 @@ struct ItemImport {
       problems.append((error, problem))
     }
     guard try session.version(key, in: collection) != earlier else { return }
+    changed.insert(SettingPlace(key, in: collection))
     if earlier == 0 { report.insertedCount += 1 } else { report.updatedCount += 1 }
     if lists {
       report.changes.append(
@@ -126,23 +129,24 @@ struct ItemImport {
 
   /// Lets the other names of what was set follow.
   ///
-  /// - Throws: `CofferError.malformedSettings` if a value of the file would be lost by that: the file has another one for the
+  /// - Throws: `CofferError.malformedSettings` if a new value of the file would be lost by that: the file has another one for the
   ///   other name of the setting.
   private func letNamesFollow(_ transaction: borrowing ReadWriteTransaction) throws {
     let session = transaction.session
-    var pairs: [(key: String, collection: String, other: SettingPlace, item: HeldItem?)] = []
-    for (collection, own) in keys {
-      for key in own {
-        let others = try session.otherNames(of: key.string, in: collection.string)
-        guard let other = others.first(where: { keys[$0.collection]?.contains($0.key) ?? false }) else { continue }
-        pairs.append((key.string, collection.string, other, try session.item(key.string, in: collection.string)))
-      }
+    func item(_ place: SettingPlace) throws -> HeldItem? {
+      try session.item(place.key.string, in: place.collection.string)
+    }
+    var pairs: [(place: SettingPlace, other: SettingPlace, item: HeldItem?)] = []
+    for place in changed {
+      let others = try session.otherNames(of: place.key.string, in: place.collection.string)
+      guard let other = others.first(where: changed.contains) else { continue }
+      pairs.append((place, other, try item(place)))
     }
     try transaction.letNamesFollow()
-    for pair in pairs where try session.item(pair.key, in: pair.collection) != pair.item {
-      let place = SettingPlace(pair.key, in: pair.collection)
+    for pair in pairs where try item(pair.place) != pair.item {
       throw CofferError.malformedSettings(
-        source: "the imported data", reason: "\(place) and \(pair.other) are names of one setting, with two values")
+        source: "the imported data", reason: "\(pair.place) and \(pair.other) are names of one setting, with two values"
+      )
     }
   }
 
