@@ -6,7 +6,8 @@ let package = Package(
   name: "CofferBenchmarks",
   platforms: [.macOS(.v15)],
   dependencies: [
-    .package(name: "Coffer", path: "..", traits: ["Configuration"]),
+    // With one trait alone, SwiftPM 6.3 does not resolve what the other would need.
+    .package(name: "Coffer", path: "..", traits: ["Configuration", "Metrics"]),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     .package(url: "https://github.com/apple/swift-configuration", from: "1.0.0", traits: ["JSON", "Reloading"]),
