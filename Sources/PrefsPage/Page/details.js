@@ -35,6 +35,18 @@ export class Details {
     if (focus) this.focus();
   }
 
+  /// Shows the setting as it is now, unless the user has chosen another one by the time of the answer.
+  async refresh() {
+    const { round, setting } = this;
+    if (!setting || setting.isNew) return;
+    try {
+      const now = await call("setting", { collection: setting.collection, key: setting.key }, { isAutomatic: true });
+      if (round === this.round && this.setting && identity(this.setting) === identity(setting)) this.take(now);
+    } catch (error) {
+      message(visible(error.message), { isError: true });
+    }
+  }
+
   /// Shows a setting as the program has just described it.
   take(setting) {
     const pending = this.changes.get(setting);

@@ -201,7 +201,7 @@ function committed({ keys }) {
     const theirs = await Promise.all(edited.map(({ setting: { collection, key } }) =>
       call("setting", { collection, key }, { isAutomatic: true }).catch(() => undefined)));
     changes.meet(theirs.filter(Boolean));
-    if (details.setting && affected(details.setting) && !changes.get(details.setting)) details.show(details.setting);
+    if (details.setting && affected(details.setting) && !changes.get(details.setting)) details.refresh();
   }, 100);
 }
 
