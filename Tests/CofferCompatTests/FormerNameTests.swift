@@ -46,7 +46,8 @@ struct FormerNameTests {
 
   @Test("filter a proxy by lists, where none allows nothing and forbids nothing")
   func filters() throws {
-    let proxy = try ConnectionProxy(database: .inMemory())
+    let database = try Database.inMemory()
+    let proxy = try ConnectionProxy(database: database)
     proxy.writtenCollectionsFilter = .whitelist(["a"])
     #expect(throws: CofferError.collectionNotAllowed(collection: "b")) {
       try proxy.setObject(1, forKey: "k", inCollection: "b")
@@ -56,8 +57,11 @@ struct FormerNameTests {
       try proxy.setObject(1, forKey: "k", inCollection: "a")
     }
     proxy.writtenCollectionsFilter = .blacklist(nil)
-    try proxy.setObject(1, forKey: "k", inCollection: "b")
-    try proxy.abortAndReset(nil)
+    // What no flush has taken is dropped.
+    try database.makeConnection().readWrite { _ in
+      try proxy.setObject(1, forKey: "k", inCollection: "b")
+      try proxy.abortAndReset(nil)
+    }
     #expect(try !proxy.hasObject(forKey: "k", inCollection: "b"))
   }
 }

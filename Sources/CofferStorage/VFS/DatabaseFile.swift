@@ -98,6 +98,30 @@ final class DatabaseFile {
   }
 
   func readPage(_ number: UInt32, into buffer: UnsafeMutableRawPointer) -> Int32 {
+    let code = readPageOnce(number, into: buffer)
+    return code == COFFER_IOERR_DATA ? readPageAgain(number, into: buffer) : code
+  }
+
+  /// Reads a page that does not authenticate again, until no checkpoint can be writing it.
+  ///
+  /// SQLite writes no page that a reader has from the file, but for one case: a checkpoint that begins at the first frame
+  /// again, after a recovery or `resetPartialBackfill`, writes pages a second time. SQLite need not mind, as the bytes would
+  /// be the same; sealed again, they are others.
+  private func readPageAgain(_ number: UInt32, into buffer: UnsafeMutableRawPointer) -> Int32 {
+    // Without an index there is no lock; and what this connection checkpoints, no other does.
+    guard index != nil, !holdsCheckpointLock, fileLock != SQLITE_LOCK_EXCLUSIVE else { return COFFER_IOERR_DATA }
+    // A checkpoint may take long, but this page only a moment of it.
+    for _ in 0..<1000 {
+      context.clearFailure()
+      let last = withoutCheckpoints { readPageOnce(number, into: buffer) }
+      let code = last ?? readPageOnce(number, into: buffer)
+      guard code == COFFER_IOERR_DATA, last == nil else { return code }
+      usleep(1000)
+    }
+    return COFFER_IOERR_DATA
+  }
+
+  private func readPageOnce(_ number: UInt32, into buffer: UnsafeMutableRawPointer) -> Int32 {
     let offset = Int64(number - 1) * Int64(Layout.pageByteCount) + Self.shift
     let result = context.checked(real.read(buffer, Layout.pageByteCount, at: offset))
     if result == COFFER_IOERR_SHORT_READ { return readPastEnd(number) }

@@ -46,18 +46,20 @@ import Testing
   private struct Writer: @unchecked Sendable {
     let connection: SQLiteConnection
 
-    func commit(_ key: String) throws {
+    func commit(_ key: String, _ value: String = "1") throws {
       try connection.beginWrite(.normal)
-      try connection.set(key, "1")
+      try connection.set(key, value)
       try connection.commit()
     }
+
+    func checkpoint() throws { try connection.execute("PRAGMA wal_checkpoint(PASSIVE)") }
   }
 
   private func interleave(in recorder: RecordingVFS, connect: () throws -> SQLiteConnection) throws {
     let writer = Writer(connection: try connect())
     let other = try connect()
     for number in 10..<30 { try writer.commit("\(number)") }
-    try writer.connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+    try writer.checkpoint()
     #expect(try other.contents().count == 20)
     let interleaving = Interleaving(in: recorder) {
       do { try writer.commit("30") } catch { Issue.record(error) }
@@ -87,6 +89,50 @@ import Testing
     try first.execute("CREATE TABLE kv(k TEXT PRIMARY KEY, v BLOB) WITHOUT ROWID")
     try first.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     try interleave(in: recorder) { try SQLiteConnection(inMemory: store, busyTimeout: .zero, vfs: recorder.name) }
+  }
+
+  @Test("that writes a page a second time has its readers wait until the page is whole")
+  func writtenAgain() throws {
+    let recorder = RecordingVFS()
+    let store = try SmallStore(vfs: recorder.encrypting())
+    let writer = Writer(connection: try store.connect())
+    let (first, reader) = (try store.connect(), try store.connect())
+    let value = String(repeating: "x", count: 3000)
+    for number in 10..<30 { try writer.commit("\(number)", value) }
+    // With this snapshot, only a part of the log can be checkpointed; the next reader has that part from the file.
+    try first.execute("BEGIN; SELECT count(*) FROM kv")
+    try writer.commit("30")
+    try writer.checkpoint()
+    try reader.execute("BEGIN; SELECT count(*) FROM sqlite_schema")
+    try first.execute("COMMIT")
+
+    let page = Layout.offset(ofPage: 8)
+    let (isTorn, mayWrite) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+    let isDone = DispatchSemaphore(value: 0)
+    let readCount = Atomic(0)
+    recorder.failCalls { call in
+      guard call.path == store.path, call.offset == page else { return nil }
+      switch call.kind {
+      case .write:
+        // Another program, because closing a descriptor of the store in this one would drop SQLite's locks.
+        let half = ["if=/dev/urandom", "of=\(store.path)", "bs=2048", "seek=\(page / 2048)", "count=1", "conv=notrunc"]
+        #expect(throws: Never.self) { try Child.run("/bin/dd", half + ["status=none"]) }
+        isTorn.signal()
+        #expect(mayWrite.wait(timeout: .now() + 60) == .success)
+      case .read:
+        if readCount.add(1, ordering: .relaxed).newValue == 2 { mayWrite.signal() }
+      default: break
+      }
+      return nil
+    }
+    Thread.detachNewThread {
+      #expect(throws: Never.self) { try writer.checkpoint() }
+      isDone.signal()
+    }
+    isTorn.wait()
+    #expect(try reader.contents().count == 21)
+    #expect(readCount.load(ordering: .relaxed) > 1)
+    isDone.wait()
   }
 
   @Test("is known to be unsafe in SQLite itself up to 3.51.2, except in the fixed versions")
