@@ -137,6 +137,16 @@ extension DeclarationTable {
     return stored.content?.declaration(of: key, in: collection)
   }
 
+  /// Whether a fleet shares a name: as a setting, or as one that is kept for older versions.
+  func isInFleet(_ place: SettingPlace) throws -> Bool {
+    guard try hasShared else { return false }
+    let statement = try connection.statement(
+      "SELECT 1 FROM fleet_declarations WHERE collection = ? AND key = ? AND shared AND declaration IS NOT NULL")
+    statement.bind(place.collection.string, at: 1)
+    statement.bind(place.key.string, at: 2)
+    return try statement.first { _ in true } ?? false
+  }
+
   /// The declarations of a collection by fleets that hold here.
   ///
   /// - Parameter isSuite: Whether only those count that hold in its suites.

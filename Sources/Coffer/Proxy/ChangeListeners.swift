@@ -92,7 +92,13 @@ final class ChangeListeners: Sendable {
   /// Whether a listener wants to observe the changes of a key.
   @inline(__always)
   func want(_ key: String, in collection: String) -> Bool {
-    areThere && state.withLock { $0.collect().include(ByteString(key), in: ByteString(collection)) }
+    areThere && isWanted(key, in: collection)
+  }
+
+  /// Not inlined: a set that nobody observes, the usual one, would pay for its size.
+  @inline(never)
+  private func isWanted(_ key: String, in collection: String) -> Bool {
+    state.withLock { $0.collect().include(ByteString(key), in: ByteString(collection)) }
   }
 
   func enqueue(_ body: @escaping @Sendable () -> Void) {

@@ -44,15 +44,21 @@ extension Session {
       let former = try outcome(rename.former, rename.current)
       // It was taken back: no version declares the new name any more.
       if case .inUse = former, all.user(of: rename.current, versions) == nil {
-        return Contraction(rename: rename, name: rename.current, outcome: try outcome(rename.current, rename.former))
+        return try contraction(of: rename, rename.current, try outcome(rename.current, rename.former))
       }
-      return Contraction(rename: rename, name: rename.former, outcome: former)
+      return try contraction(of: rename, rename.former, former)
     }
     // A name in between may end by one rename, and be kept by another one.
     return endings.filter { ending in
       if case .contracted = ending.outcome { return true }
       return !ended.contains(ending.name)
     }
+  }
+
+  private func contraction(
+    of rename: Rename, _ name: SettingPlace, _ outcome: Contraction.Outcome
+  ) throws -> Contraction {
+    Contraction(rename: rename, name: name, outcome: outcome, isInFleet: try declarations.isInFleet(name))
   }
 
   /// What an administrator gives to the name that is to end, and not to the other: only an administrator lifts a lock.
@@ -150,4 +156,8 @@ package struct Contraction: Sendable {
   /// The name that ends: the former one, unless no version declares the new one any more.
   package let name: SettingPlace
   package let outcome: Outcome
+  /// Whether a fleet shares the name: other hosts keep it as long as a version that they know may use it.
+  ///
+  /// They push no start of an older version, as its declarations are not those of the fleet.
+  package let isInFleet: Bool
 }

@@ -135,7 +135,8 @@ struct RenamedSettingsTests {
     try await Preferences(database: b.database, collection: "web").declare(one)
     for host in hosts { host.setTime(start + 45 * 86_400) }
     let ended = try await a.connection.readWrite { try $0.contract { _ in true } }
-    #expect(ended.count == 1)
+    // The one that contracts is warned that others may keep the name.
+    #expect(ended.map(\.isInFleet) == [true])
     try await sync(hosts)
     #expect(old[width] == 500 && new[windowWidth] == 500)
     try await old.set(600, for: width, durability: .committed)

@@ -54,6 +54,7 @@ import Testing
     let contractions = try connection.readWrite { try $0.contract { _ in true } }
     var (ended, users): ([String], [String]) = ([], [])
     for contraction in contractions {
+      #expect(!contraction.isInFleet)
       switch contraction.outcome {
       case .contracted: ended.append(contraction.name.key.string)
       case .inUse(let user, _): users.append(user)

@@ -10,9 +10,12 @@ struct SchemaContractCommand: ParsableCommand {
       While an older version of a program may still run, a renamed setting has both of its names, and each follows the other. \
       This removes the former names, all of them, those of a collection, or those of the settings named, by either name. Where a \
       rename was taken back, the name goes that no version declares any more. The last values stay in the history. A name stays \
-      while any version of any application that declares it may run or is in force, here or in a fleet, while the other name \
-      has not followed its last value yet, and while an administrator names it alone (exit code 11); then nothing is changed. `prefs describe` and `prefs schema` show until \
-      when.
+      while any version of any application that declares it may run here, or its declarations are in force here or in a fleet, \
+      while the other name has not followed its last value yet, and while an administrator names it alone (exit code 11); then \
+      nothing is changed. `prefs describe` and `prefs schema` show until when.
+
+      Each host of a fleet ends the names for itself: one where an older version may still run keeps them, and their values come \
+      back from there.
 
       Examples:
         prefs schema contract
@@ -49,6 +52,10 @@ struct SchemaContractCommand: ParsableCommand {
       return contractions
     }
     common.note("\(DisplayText.count(contractions.count, "former name", "former names")) ended.")
+    guard contractions.contains(where: \.isInFleet) else { return }
+    common.note(
+      "A fleet shares such names. Run this on its other hosts, too: one where an older version may still run keeps the names, "
+        + "and their values come back from there.")
   }
 }
 
