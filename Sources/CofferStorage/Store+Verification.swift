@@ -82,7 +82,9 @@ extension Store {
 
   /// Reads a page, and again if it does not authenticate: another process's checkpoint may be writing it.
   private func readAuthentic(_ number: Int, into page: inout [UInt8], _ codec: PageCodec) throws -> Bool {
-    for _ in 0..<3 {
+    for attempt in 0..<3 {
+      // It may have been interrupted in the midst of the page.
+      if attempt > 0 { usleep(1000) }
       try readRaw(&page, at: Layout.offset(ofPage: number))
       var copy = page
       let isAuthentic = copy.withUnsafeMutableBytes { bytes in
