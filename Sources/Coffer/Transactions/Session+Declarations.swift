@@ -78,8 +78,10 @@ extension Session {
     func refuse(_ reason: String) throws {
       throw CofferError.malformedSettings(source: "the declarations of \(new?.name ?? "")", reason: reason)
     }
-    for version in versions.all where version.isInForce {
+    for version in versions.all {
       let isNew = new.map { version.isOfThisHost && version.name == $0.name } ?? false
+      // One that is not in force may have renamed what a newer version has taken back.
+      guard version.isInForce || isNew else { continue }
       for declaration in version.declarations.values.sorted(by: { $0.place < $1.place }) {
         for former in declaration.formerNames where version.declarations[former.place] == nil {
           // A version that uses both names has two settings.

@@ -51,6 +51,13 @@ extension Session {
       in: collection.id, limits, endingWith: newVersion(), time: transaction.time, by: authorText)
   }
 
+  /// Whether what is replaced now goes into the history: of this collection, or of any in this transaction.
+  ///
+  /// An equal value set again replaces nothing.
+  func keepsHistory(of collection: StoredCollection) -> Bool {
+    collection.history != nil || transaction.keepsAllHistory
+  }
+
   private func limits(of collection: StoredCollection) -> HistoryLimits? {
     collection.history ?? (transaction.keepsAllHistory ? HistoryLimits() : nil)
   }

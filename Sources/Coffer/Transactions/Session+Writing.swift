@@ -21,7 +21,7 @@ extension Session {
       let stored = try makeCollection(collection)
       let isObserved = observes(.inserted, in: collection) || observes(.updated, in: collection)
       // Usually no one needs the old item.
-      if isObserved || stored.history != nil || transaction.keepsAllHistory || stored.isSealed || item.isSealed {
+      if isObserved || keepsHistory(of: stored) || stored.isSealed || item.isSealed {
         return try set(item, over: try storedItem(key, in: collection), key, in: collection, stored)
       }
       let kind = try items.set(
@@ -36,7 +36,7 @@ extension Session {
     _ item: HeldItem, over old: HeldItem?, _ key: String, in collection: String, _ stored: StoredCollection
   ) throws -> Bool {
     let new = try fitted(item, key, in: collection, stored, present: old)
-    if stored.history != nil, old == new { return false }
+    if keepsHistory(of: stored), old == new { return false }
     let kind = try keepingHistory(of: key, in: stored) {
       try items.set(
         new, key, in: stored.id, version: newVersion(), time: transaction.time, author: author(in: stored))
@@ -61,7 +61,7 @@ extension Session {
     try changingInTransaction {
       guard let stored = try storedCollection(collection) else { return false }
       let isObserved = observes(.updated, in: collection, part)
-      let needsOld = isObserved || stored.history != nil || stored.isSealed
+      let needsOld = isObserved || keepsHistory(of: stored) || stored.isSealed
       let old = needsOld ? try storedItem(key, in: collection) : nil
       // There is nothing to replace, and so nothing to seal.
       if stored.isSealed, old == nil { return false }
@@ -72,7 +72,7 @@ extension Session {
           ? old.with(object: value.map(HeldValue.init) ?? old.object)
           : old.with(metadata: value)
       }
-      if stored.history != nil, old == new { return false }
+      if keepsHistory(of: stored), old == new { return false }
       let isChanged = try keepingHistory(of: key, in: stored) {
         try items.replace(
           part, value, key, in: stored.id, version: newVersion(), time: transaction.time, author: author(in: stored))
@@ -85,7 +85,7 @@ extension Session {
 
   /// The author to store with a collection's items: nil if it keeps no history.
   private func author(in collection: StoredCollection) -> String? {
-    collection.history != nil || transaction.keepsAllHistory ? authorText : nil
+    keepsHistory(of: collection) ? authorText : nil
   }
 
   /// Reports a key as changed, without changing it.

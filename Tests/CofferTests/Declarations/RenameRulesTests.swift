@@ -306,6 +306,25 @@ import Testing
     #expect(try values() == ["w": 5])
     #expect(try history("ww") == [5])
     #expect(try connection.read { try $0.renames().isEmpty })
+    guard versions[1] != nil else { return }
+    // The version in between is started again.
+    try set([("w", 7)])
+    try declare("a", versions[1], setting("ww", formerly: "w"))
+    #expect(try values() == ["w": 7, "ww": 7])
+    try set([("ww", 8)])
+    #expect(try values() == ["w": 8, "ww": 8])
+  }
+
+  @Test("end one after another in a chain, also where a collection keeps no history")
+  func chain() throws {
+    try declare("a", "1", setting("w"))
+    try set([("w", 5)])
+    try declare("a", "2", setting("ww", formerly: "w"))
+    try declare("a", "3", setting("www", formerly: "ww"))
+    try setDay(80)
+    #expect(try contract().ended.sorted() == ["w", "ww"])
+    #expect(try values() == ["www": 5])
+    #expect(try history("w") == [5] && history("ww") == [5])
   }
 
   @Test("end once where a rename was reversed by another one")
