@@ -49,6 +49,17 @@ import Testing
     if words.contains(tool.path("out.sqlite")) { #expect(run.code == 11 && !tool.exists(tool.path("out.sqlite"))) }
   }
 
+  @Test("is hidden in the history of a name that has ended")
+  func ended() throws {
+    try tool.succeed("set", "api/old", "hunter2o", "--undeclared")
+    try tool.succeed(
+      "schema", "load", "-", "--application", "api", "--application-version", "2",
+      input: #"[{"name": "kept", "collection": "api", "type": "secret", "formerly": [{"name": "old"}]}]"#)
+    try tool.succeed("unset", "api/old", "--quiet")
+    let history = try tool.succeed("history", "api/old")
+    #expect(history.contains("<secret: 8 bytes>") && !history.contains("hunter"), "\(history)")
+  }
+
   @Test("is shown where secrets are: by get, inject and --reveal, and what hides it can be imported again")
   func shown() throws {
     #expect(try tool.succeed("get", "api/token") == "hunter22\n")

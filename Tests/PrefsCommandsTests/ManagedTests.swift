@@ -75,6 +75,10 @@ import Testing
     try tool.succeed("set", "new/port", "1", "--int")
     try tool.succeed("set", "new/host", "h")
     #expect(try run("copy", "new", "web", "--merge").code == 13)
+    // Nor by naming another application.
+    let other = ["--app", "org.example.other", "--store", tool.store, "--key-file", tool.keyFile]
+    let set = try tool.run(other + ["set", "-c", "web", "port", "1", "--int"], input: [UInt8](), environment: managed)
+    #expect(set.code == 13, "\(set)")
     let json = #"{"host": "h", "port": 1}"#
     let imported = try tool.run("import", "-", "-c", "web", "--format", "json", input: json, environment: managed)
     #expect(imported.code == 13 && imported.message.contains(file))

@@ -42,6 +42,17 @@ import Testing
     #expect(described.contains("shop/width has a value that this setting cannot have"), "\(described)")
   }
 
+  @Test("are not renamed while the other name has another value, which would go, too")
+  func renamed() throws {
+    try tool.succeed("set", "shop/width", "9000")
+    let run = try tool.run("rename", "shop/width", "shop/w", "--undeclared")
+    #expect(run.code == 9 && run.message.contains("shop/window.width has another value"), "\(run)")
+    #expect(try tool.succeed("get", "shop/window.width") == "900\n")
+    #expect(try tool.run("rename", "shop/width", "shop/window.width").message.contains("has not followed"))
+    try tool.succeed("rename", "shop/width", "shop/w", "--undeclared", "--force")
+    #expect(try tool.succeed("list", "shop", "--values", "--plain") == "w\t9000\n")
+  }
+
   @Test("are shown with their other names, and until when both are kept")
   func shown() throws {
     let current = try tool.succeed("describe", "shop/window.width")
@@ -234,6 +245,8 @@ import Testing
     try manage(#"{"locked": {"width": 50}}"#)
     let set = try managed("set", "shop/window.width", "60")
     #expect(set.code == 13, "\(set)")
+    // Nor may its value go by itself.
+    #expect(try managed("set", "shop/window.width", "900", "--expires-in", "2h").code == 13)
     let words = "not declared any more; it is called \"shop/window.width\" now."
     let validated = try managed("validate")
     #expect(validated.code == 8 && validated.text.contains(words), "\(validated)")

@@ -60,8 +60,10 @@ package struct EffectiveSettings: Sendable {
     shown = [collection] + (parent.map { [$0] } ?? [])
     hidden = parent == nil ? environment?.parent : nil
     hasDeclarations = !declaring.isEmpty
-    let first = files.application ?? environment?.parent ?? collection
-    applications = [first] + declaring.filter { ByteString($0) != ByteString(first) }
+    // No command lifts a lock in the files that the collection is named after, by naming another application.
+    let own = environment?.parent ?? collection
+    var seen: Set<ByteString> = []
+    applications = ([files.application ?? own] + declaring + [own]).filter { seen.insert(ByteString($0)).inserted }
     self.files = try applications.map(files.settings)
     self.ownKeys = ownKeys
   }

@@ -52,9 +52,11 @@ package struct DeclaredKeys {
     return nil
   }
 
-  /// Whether a setting is declared as a secret: its value is hidden also where it is stored as text.
+  /// Whether a setting is declared as a secret: its value is hidden also where it is stored as text, or under a former name.
   package func isSecret(_ key: String, in collection: String) -> Bool {
-    setting(key, in: collection)?.declaration.type == .secret
+    if let setting = setting(key, in: collection) { return setting.declaration.type == .secret }
+    guard let place = successor(of: key, in: collection) else { return false }
+    return setting(place.key.string, in: place.collection.string)?.declaration.type == .secret
   }
 
   /// The settings declared for a collection.

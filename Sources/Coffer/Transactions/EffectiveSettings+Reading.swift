@@ -120,7 +120,10 @@ extension Session {
   ) throws -> EffectiveSettings {
     let declaring = try declarations.applications(in: collection)
     var ownKeys: Set<ByteString> = []
-    if let application = files.application, declaring.contains(where: { ByteString($0) != ByteString(application) }) {
+    let own = CollectionEnvironment(collection: collection)?.parent ?? collection
+    if let application = files.application,
+      (declaring + [own]).contains(where: { ByteString($0) != ByteString(application) })
+    {
       ownKeys = try declarations.keys(declaredBy: application, in: collection)
     }
     var settings = try EffectiveSettings(

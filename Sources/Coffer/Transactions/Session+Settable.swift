@@ -24,10 +24,8 @@ extension Session {
     if let effective, effective.locked(key) != nil, try !isStored(object, key, in: collection) {
       try effective.requireUnlocked(key)
     }
-    // One setting has one lock, whatever an administrator calls it.
-    for other in rules == nil ? [] : try otherNames(of: key, in: collection) + endedNames(of: key, in: collection) {
-      guard let rules, !(try isStored(object, key, in: collection)) else { break }
-      try self.effective(other.collection.string, rules).requireUnlocked(other.key.string)
+    if let rules, try !isStored(object, key, in: collection) {
+      try requireUnlockedNames(of: key, in: collection, rules)
     }
     let checksName = rules?.allowsUndeclared == false && effective?.hasDeclarations == true
     guard core.options.checksDeclarations || checksName else { return }
@@ -58,9 +56,18 @@ extension Session {
     return settings
   }
 
-  /// Throws if an administrator has locked a key.
+  /// Throws if an administrator has locked a key, or another name of its setting.
   func requireUnlocked(_ key: String, in collection: String) throws {
-    if let settingRules { try effective(collection, settingRules).requireUnlocked(key) }
+    guard let settingRules else { return }
+    try effective(collection, settingRules).requireUnlocked(key)
+    try requireUnlockedNames(of: key, in: collection, settingRules)
+  }
+
+  /// One setting has one lock, whatever an administrator calls it.
+  private func requireUnlockedNames(of key: String, in collection: String, _ rules: SettingRules) throws {
+    for other in try otherNames(of: key, in: collection) + endedNames(of: key, in: collection) {
+      try effective(other.collection.string, rules).requireUnlocked(other.key.string)
+    }
   }
 
   /// Whether a key has this value already.

@@ -153,7 +153,7 @@ struct HistoryCommand: ParsableCommand {
       }
       return (
         items.prefix(limit ?? .max), try transaction.isSealed(collection: reference.collection),
-        try transaction.isDeclaredSecret(reference.key, inCollection: reference.collection)
+        try DeclaredKeys(transaction).isSecret(reference.key, in: reference.collection)
       )
     }
     let text = HistoryText(

@@ -47,7 +47,20 @@ struct RenameCommand: ParsableCommand {
       if from.isSame(as: to) { return [] }
       let others = try transaction.otherNames(ofKey: from.key, inCollection: from.collection)
       if others.contains(SettingPlace(to.key, in: to.collection)) {
-        return ["\(old) and \(new) are names of one setting, and have one value; nothing was changed."]
+        let isBehind = try hasOtherValue(to.key, in: to.collection, than: from, transaction)
+        let values = isBehind ? "one of them has not followed the other yet" : "have one value"
+        return ["\(old) and \(new) are names of one setting, and \(values); nothing was changed."]
+      }
+      // They would go with it.
+      if !force,
+        let lost = try others.first(where: {
+          try hasOtherValue($0.key.string, in: $0.collection.string, than: from, transaction)
+        })
+      {
+        throw Failure(
+          .conflict,
+          "\(old) and \(lost) are names of one setting, of which \(lost) has another value, that would be removed, too; "
+            + "nothing was changed. Give --force to remove it.")
       }
       try transaction.requireUnlocked(forKey: to.key, inCollection: to.collection)
       if !force { try check(from, to, transaction) }
@@ -56,6 +69,13 @@ struct RenameCommand: ParsableCommand {
       return transaction.notesOfLocks([from.key], in: from.collection)
     }
     for note in notes { common.note(note) }
+  }
+
+  private func hasOtherValue(
+    _ key: String, in collection: String, than from: KeyReference, _ transaction: borrowing ReadWriteTransaction
+  ) throws -> Bool {
+    guard let other = try transaction.value(forKey: key, inCollection: collection) else { return false }
+    return try other != transaction.value(forKey: from.key, inCollection: from.collection)
   }
 
   private func check(
