@@ -253,7 +253,11 @@ package struct YAMLReader {
       guard DecimalText.isInRange(number, text) else { throw problem(DecimalText.problem) }
       return .double(number)
     }
-    return Timestamp.date(text).map(Value.date) ?? .string(text)
+    // Years have four digits: https://yaml.org/type/timestamp.html.
+    guard text.utf8.dropFirst(4).first == UInt8(ascii: "-"), let date = Timestamp.date(text) else {
+      return .string(text)
+    }
+    return .date(date)
   }
 
   private var tooLarge: FormatProblem { problem("an integer beyond 64 bits; put it in quotes to have it as text") }

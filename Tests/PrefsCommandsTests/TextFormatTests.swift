@@ -242,6 +242,47 @@ struct TextFormatTests {
     #expect(none.code == 8 && none.message.contains("key \"k\"") && none.message.contains("leave"), "\(none.message)")
   }
 
+  @Test("A file of variables is read as declared, also where any text would be accepted: JSON is parsed")
+  func declaredVariables() throws {
+    let declarations = #"[{"name":"cfg","type":"json"},{"name":"when","type":"date"}]"#
+    try tool.succeed("schema", "load", "-", "--application", "shop", "-c", "shop", input: declarations)
+    try tool.succeed(
+      "import", "-", "--format", "env", "-c", "shop", "--quiet",
+      input: "CFG='{\"a\":1}'\nWHEN=2026-01-31T08:30:00.1234Z\n")
+    #expect(try tool.succeed("list", "shop", "--values", "--json").contains(#""type":"json""#))
+    let bad = try tool.run("import", "-", "--format", "env", "-c", "shop", input: "CFG='{\"a\":}'\n")
+    #expect(bad.code == 8 && bad.message.contains("\"cfg\""), "\(bad.message)")
+    // A date is printed, passed on and exported whole.
+    #expect(try tool.succeed("get", "shop/when") == "2026-01-31T08:30:00.1234Z\n")
+    #expect(
+      try tool.succeed("export", "shop", "--format", "env")
+        == "CFG='{\"a\":1}'\nWHEN='2026-01-31T08:30:00.1234Z'\n")
+  }
+
+  @Test("An import refuses what it would change: URLs that need escapes, leap seconds, hidden secrets for other values")
+  func changedValues() throws {
+    for text in ["http://h/a b", "not a url", "http://h/%zz", "http://ex\u{e4}mple.org/", "a[b]"] {
+      let run = try tool.run("import", "-", "-c", "t", "--format", "json", input: #"{"u":{"$url":"\#(text)"}}"#)
+      #expect(run.code == 8, "\(text): \(run.message)")
+    }
+    #expect(try tool.run("set", "t/d", "--date", "2026-01-31T08:30:60Z", input: "").code == 8)
+    let hidden = try tool.run("import", "-", "-c", "ui", "--format", "json", input: #"{"theme":"<secret: 2 bytes>"}"#)
+    #expect(hidden.code == 8 && hidden.message.contains("no secret"), "\(hidden.message)")
+    // Files of variables have no placeholders.
+    try tool.succeed("import", "-", "-c", "ui", "--format", "env", input: "theme='<secret: 2 bytes>'\n")
+    #expect(try tool.succeed("get", "ui/theme") == "<secret: 2 bytes>\n")
+    #expect(try tool.succeed("export", "api", "--format", "json").contains("<secret: 7 bytes>"))
+  }
+
+  @Test(
+    "An import with --replace of a file that has no settings removes nothing",
+    arguments: [("{}", "json"), ("# none\n", "env")])
+  func replacingByNothing(_ text: String, _ format: String) throws {
+    let run = try tool.run("import", "-", "-c", "ui", "--format", format, "--replace", input: text)
+    #expect(run.code == 8 && run.message.contains("no settings"), "\(run.message)")
+    #expect(try tool.succeed("get", "ui/size") == "14\n")
+  }
+
   @Test("An import names the hidden secrets that are missing, and a secret that ends with a newline gets a hint")
   func missingSecrets() throws {
     let export = try tool.succeed("export", "api")

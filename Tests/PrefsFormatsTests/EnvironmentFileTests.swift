@@ -20,11 +20,11 @@ struct EnvironmentFileTests {
       E=with spaces inside   \r
       F="two
       lines"
-      G=https://example.org/?a=1&b=2
+      G="https://example.org/?a=1&b=2"
       H='' # empty
         I=a,b:{c}[d]*?
       J='C:\\data'
-      export L=a\tb\r
+      L=a\tb\r
 
       # comment\r
       M='x'\t# comment
@@ -44,7 +44,11 @@ struct EnvironmentFileTests {
       ("A=ab'cd\nB=x\nC=ef'gh", "line 1"), ("A=C:\\Users\\me", "a backslash"), ("A=C:\\data\\\nB=1", "a backslash"),
       ("A=a#b", "Node begins a comment"), ("A=#b", "Node begins a comment"), ("A= # b", "Node begins"),
       ("A=$HOME", "a shell expands"),
-      ("A=a;b", "a shell ends"), ("A=(a b)", "a list"), ("A=~/x", "home folder"), ("A=x:~/x", "home folder"),
+      ("A=a;b", "a shell ends"), ("A=https://example.org/?a=1&b=2", "a &, where a shell ends"), ("A=x>y", "a >"),
+      ("A=x|y", "a |"), ("export A=a b", "after export"), ("export A= x", "after export"),
+      ("export A= 'x'", "after export"),
+      ("A=1 B=2", "another assignment"), ("A= B=2", "another assignment"), ("A=1 B=2 C_1=", "another assignment"),
+      ("A=(a b)", "a list"), ("A=~/x", "home folder"), ("A=x:~/x", "home folder"),
       ("A=`x`", "a shell runs"), ("export A={1,2}", "a brace after export"), ("A=a\u{a0}", "white space"),
       ("A=\"a\\nb\"", "an escape"), ("A=\"a\\\"b\"", "at the end"), ("A=\"$x\"", "a shell expands"),
       ("A=\"`x`\"", "a shell runs"), ("A='it'\\''s'", "after the closing quote"), ("A='x'y", "after the closing quote"),
@@ -103,8 +107,9 @@ struct EnvironmentFileTests {
     let name: String
     let program: String
     let arguments: [String]
-    /// Whether it takes words with spaces and the like for commands, not for values.
+    /// Whether it fails on files that say more than assignments, which then read as `failed`.
     var isShell = false
+    static let failed = "\u{1}"
 
     func values(_ files: [String]) throws -> [String?] {
       let child = try Child.run(program, arguments + files, capturesMessages: true)
@@ -126,7 +131,10 @@ struct EnvironmentFileTests {
 
   /// Those that are installed; in the long run python-dotenv is installed for the test.
   private func readers(_ folder: String) throws -> [Reader] {
-    let script = "for file; do (unset V; . \"$file\" >/dev/null 2>&1; printf '%s\\0' \"$V\"); done"
+    // What a file says that is no assignment must not run anything; a file that fails is none of the shell's.
+    let script =
+      "for file; do (set -ef; unset V; PATH=/nonexistent; . \"$file\" >/dev/null 2>&1; printf '%s\\0' \"$V\")"
+      + "; [ $? = 0 ] || printf '\\1\\0'; done"
     var readers = ["bash", "dash"].filter { Self.found($0, ["-c", ":"]) }.map {
       Reader(name: $0, program: Self.environment, arguments: [$0, "-c", script, "sh"], isShell: true)
     }
@@ -160,7 +168,8 @@ struct EnvironmentFileTests {
   private static let pieces = [
     "a", "b", "n", "t", "x", " ", "  ", "'", "\"", "\\", "\\\\", "$", "${a}", "$a", "`", "#", " #", "\n", "=", "~", ":",
     "/",
-    "{", "}", ",", "(", ")", "&", "|", "[", "]", "*", "?", "!", "%", "é", "e\u{301}", "🔑", ".", "-", "0", "5",
+    "{", "}", ",", "(", ")", "&", "|", "<", ">", ";", " B=1", "[", "]", "*", "?", "!", "%", "é", "e\u{301}", "🔑", ".",
+    "-", "0", "5",
   ]
 
   @Test("are read by shells, Node and python-dotenv as here, whatever is in them; seed 46")
@@ -173,7 +182,7 @@ struct EnvironmentFileTests {
     var random = SplitMix64(state: 46)
     var (exported, imported, refused) = (0, 0, 0)
     for _ in 0..<(isLong ? 50 : 2) {
-      var files: [(path: String, value: String, isOfShells: Bool)] = []
+      var files: [(path: String, value: String)] = []
       for _ in 0..<400 {
         let text = (0..<Int.random(in: 0...6, using: &random)).map { _ in
           Self.pieces.randomElement(using: &random) ?? ""
@@ -194,7 +203,8 @@ struct EnvironmentFileTests {
           file = bytes
         } else {
           let quote = ["", "'", "\""].randomElement(using: &random) ?? ""
-          file = Array("V=\(quote)\(text)\(quote)\n".utf8)
+          let export = Bool.random(using: &random) ? "export " : ""
+          file = Array("\(export)V=\(quote)\(text)\(quote)\n".utf8)
         }
         guard case .dictionary(let members)? = try? SettingsFormat.env.value(file),
           case .string(let value)? = members["V"]
@@ -207,16 +217,11 @@ struct EnvironmentFileTests {
         (exported, imported) = isExport ? (exported + 1, imported) : (exported, imported + 1)
         let path = "\(folder)/\(files.count).env"
         try Data(file).write(to: URL(fileURLWithPath: path))
-        let first = file.dropFirst(2).first ?? 0
-        let isQuoted = first == UInt8(ascii: "'") || first == UInt8(ascii: "\"")
-        // Of each of its lines: what a shell takes for a command may end it.
-        let isWord = first != 0x20 && !file.contains(where: " \t&|<>()".utf8.contains)
-        let isOfShells = isExport || isQuoted || isWord
-        files.append((path, value, isOfShells))
+        files.append((path, value))
       }
       for reader in readers {
-        let own = files.filter { $0.isOfShells || !reader.isShell }
-        for (file, read) in zip(own, try reader.values(own.map(\.path))) {
+        for (file, read) in zip(files, try reader.values(files.map(\.path))) {
+          if reader.isShell, read == Reader.failed { continue }
           let isSame = read.map { $0.utf8.elementsEqual(file.value.utf8) } ?? file.value.isEmpty
           let text = try String(contentsOfFile: file.path, encoding: .utf8)
           #expect(isSame, "\(reader.name) reads \(read ?? "nothing") in \(text)")

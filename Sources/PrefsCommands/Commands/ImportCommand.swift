@@ -23,9 +23,10 @@ struct ImportCommand: ParsableCommand {
       are text. Aliases are expanded within limits; other tags and %YAML 1.1 are refused.
         toml         Dates need an offset; a day alone is its midnight in UTC.
         env          Lines NAME=value, with export and comments, that python-dotenv, Node's parser and POSIX shells read \
-      alike; others are refused with their numbers: a quote, \\, $, # or ; inside a word without quotes, escapes in double \
-      quotes, text after a closing quote, blanks before a comment. Lines that shells take for no assignment, such as those with \
-      spaces or & | < > ( ) outside of quotes, are read as the other two read them. Nothing is expanded. \
+      alike; others are refused with their numbers: a quote or one of \\ $ # ; & | < > inside a word without quotes, escapes in \
+      double quotes, text after a closing quote, blanks before a comment. What no shell reads is read as by the other two: \
+      spaces or parentheses outside of quotes where a shell fails, line ends CR LF, variables of the shell's own. Nothing is \
+      expanded. \
       NAME stands for the key that `prefs exec` passes under it, such as db.host for DB_HOST, if that is set or declared. A \
       value is read as the declared type of its setting, or else as the type of the existing value, as by `prefs set`; others \
       are text.
@@ -80,10 +81,10 @@ struct ImportCommand: ParsableCommand {
     }
     // Read before a store is created for it.
     var source = try ImportedFile(file, options, collection: collection?.name, noInput: common.noInput)
-    if source.isBlank, mode.ofImport == .replace {
+    if source.isEmpty, mode.ofImport == .replace {
       throw Failure(
         .format,
-        "\(file == "-" ? "standard input" : file) is empty, and --replace would remove everything. To do that, use: "
+        "\(file == "-" ? "standard input" : file) has no settings, and --replace would remove everything. To do that, use: "
           + "\(CommandHint.text("unset --all")). Nothing was changed.")
     }
     if source.isDatabase, !common.collection.isEmpty {

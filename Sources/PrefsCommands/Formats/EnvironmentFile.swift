@@ -21,7 +21,6 @@ enum EnvironmentFile {
     let value = ValueText.revealed(value)
     if case .data = value { throw FormatProblem("a variable can hold only text, and this is data") }
     let text = ValueText.text(value)
-    if Redaction.isPlaceholder(text) { throw FormatProblem("it would be read as a hidden secret") }
     if text.utf8.contains(0) { throw FormatProblem("it holds the character U+0000") }
     guard isWhole(text, of: value) else {
       throw FormatProblem("its text, as `prefs get` prints it, is not all of it; use another format")
@@ -30,11 +29,10 @@ enum EnvironmentFile {
     return .string(text)
   }
 
-  /// Whether a date or a composite value can be read again from its text: that has no fractions of a millisecond, and inside of
-  /// lists no types but those of JSON.
+  /// Whether a value can be read again from its text: a date, and a list with no types but those of JSON.
   private static func isWhole(_ text: String, of value: Value) -> Bool {
     switch value {
-    case .date(let date): Timestamp.date(text)?.timeIntervalSinceReferenceDate == date.timeIntervalSinceReferenceDate
+    case .date(let date): Timestamp.date(text) == date
     case .array, .dictionary: (try? JSONReader.value(text).stored) == (try? value.stored)
     default: true
     }
@@ -53,9 +51,10 @@ enum EnvironmentFile {
 
   /// https://www.gnu.org/software/bash/manual/html_node/Bash-Variables.html; OPTIND, which must be a number, by POSIX.
   private static let shellsOwn: Set<String> = [
-    "_", "BASHOPTS", "BASHPID", "BASH_ARGC", "BASH_ARGV", "BASH_COMMAND", "BASH_LINENO", "BASH_SOURCE", "BASH_SUBSHELL",
-    "BASH_VERSINFO", "DIRSTACK", "EPOCHREALTIME", "EPOCHSECONDS", "EUID", "FUNCNAME", "GROUPS", "HISTCMD", "LINENO",
-    "OPTIND", "PPID", "RANDOM", "SECONDS", "SHELLOPTS", "SRANDOM", "UID",
+    "_", "BASHOPTS", "BASHPID", "BASH_ALIASES", "BASH_ARGC", "BASH_ARGV", "BASH_ARGV0", "BASH_CMDS", "BASH_COMMAND",
+    "BASH_LINENO", "BASH_SOURCE", "BASH_SUBSHELL", "BASH_VERSINFO", "COMP_WORDBREAKS", "DIRSTACK", "EPOCHREALTIME",
+    "EPOCHSECONDS", "EUID", "FUNCNAME", "GROUPS", "HISTCMD", "LINENO", "OPTIND", "PIPESTATUS", "PPID", "RANDOM",
+    "SECONDS", "SHELLOPTS", "SRANDOM", "UID",
   ]
 
   /// The variable's name for a key, as in `exec`.

@@ -53,7 +53,8 @@ enum EnvironmentQuotes {
       case UInt8(ascii: "\\"): return "a backslash, which a shell drops"
       case UInt8(ascii: "$") where next.map(expands) ?? false: return "a $, which a shell expands"
       case UInt8(ascii: "#"): return "a # inside a word, where Node begins a comment"
-      case UInt8(ascii: ";"): return "a semicolon, where a shell ends the value"
+      case UInt8(ascii: ";"), UInt8(ascii: "&"), UInt8(ascii: "|"), UInt8(ascii: "<"), UInt8(ascii: ">"):
+        return "a \(Unicode.Scalar(byte)), where a shell ends the value"
       case UInt8(ascii: "(") where previous == nil: return "a parenthesis, where a shell begins a list"
       case UInt8(ascii: "~") where previous == nil || previous == UInt8(ascii: ":"):
         return "a ~, which a shell replaces with the home folder"
@@ -64,6 +65,25 @@ enum EnvironmentQuotes {
       default: return nil
       }
     }
+  }
+
+  /// What is wrong with the blanks in a value without quotes: that a shell assigns the first word alone.
+  ///
+  /// If another word is no assignment, a shell takes that for a command, and assigns nothing.
+  static func problem(inWords bytes: ArraySlice<UInt8>, isExported: Bool, isDetached: Bool) -> String? {
+    let others = bytes.split { $0 == 0x20 || $0 == 0x09 }.dropFirst(isDetached ? 0 : 1)
+    if others.isEmpty { return nil }
+    if isExported { return "a blank after export, where a shell ends the value" }
+    return others.allSatisfy(isAssignment) ? "a blank before another assignment, which a shell makes" : nil
+  }
+
+  private static func isAssignment(_ word: ArraySlice<UInt8>) -> Bool {
+    guard let end = word.firstIndex(of: UInt8(ascii: "=")), end > word.startIndex else { return false }
+    let name = word[..<end]
+    return !(0x30...0x39).contains(name[name.startIndex])
+      && name.allSatisfy {
+        (0x30...0x39).contains($0) || (0x41...0x5a).contains($0 & 0xdf) || $0 == UInt8(ascii: "_")
+      }
   }
 
   private static func first(

@@ -3,7 +3,7 @@ import Coffer
 /// Parses lines `NAME=value`, optionally with `export`, and comments, by the rule of ``EnvironmentQuotes``.
 ///
 /// A value that shells, python-dotenv and Node's parser would read differently is a problem. Without quotes, spaces and
-/// `& | < > ( )` are part of the value: a shell reads no assignment there, and the other two agree. Nothing is expanded.
+/// parentheses are part of the value where a shell fails: the other two agree. Nothing is expanded.
 struct EnvironmentReader {
   private let bytes: [UInt8]
   private var position = 0
@@ -100,12 +100,17 @@ struct EnvironmentReader {
 
   /// The value, and moves past its line.
   private mutating func value(isExported: Bool) -> String {
+    let start = position
     skip { $0 == 0x20 }
+    let isDetached = position > start
+    if isDetached, isExported, let byte = peek(), !"\r\n#".utf8.contains(byte) {
+      note("blanks before a value after export, where a shell begins another name; remove them", at: start)
+    }
     switch peek() {
     case UInt8(ascii: "'"):
       return quoted { EnvironmentQuotes.problem(inSingleQuotes: $0) }
     case UInt8(ascii: "\""): return quoted { EnvironmentQuotes.problem(inDoubleQuotes: $0) }
-    default: return plain(isExported: isExported)
+    default: return plain(isExported: isExported, isDetached: isDetached)
     }
   }
 
@@ -137,7 +142,8 @@ struct EnvironmentReader {
     return String(decoding: content, as: UTF8.self)
   }
 
-  private mutating func plain(isExported: Bool) -> String {
+  /// - Parameter isDetached: Whether blanks precede the value.
+  private mutating func plain(isExported: Bool, isDetached: Bool) -> String {
     let start = position
     skipLine()
     var content = bytes[start..<position]
@@ -150,7 +156,10 @@ struct EnvironmentReader {
       break
     }
     while content.last == 0x20 { content.removeLast() }
-    if let problem = EnvironmentQuotes.problem(outsideQuotes: content, isExported: isExported) {
+    let problem =
+      EnvironmentQuotes.problem(outsideQuotes: content, isExported: isExported)
+      ?? EnvironmentQuotes.problem(inWords: content, isExported: isExported, isDetached: isDetached)
+    if let problem {
       note("\(problem) and other readers do not; put the value in quotes", at: start)
     } else if String(decoding: content, as: UTF8.self).unicodeScalars.contains(where: {
       $0.value > 0x7f && $0.properties.isWhitespace

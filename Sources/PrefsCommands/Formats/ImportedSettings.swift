@@ -24,7 +24,7 @@ struct ImportedSettings {
     isText = format == .env
     if let collection {
       collections = [collection]
-      settings = try Self.settings(members, of: collection, named: name)
+      settings = try Self.settings(members, of: collection, named: name, hasPlaceholders: format != .env)
       return
     }
     guard format != .env else {
@@ -82,7 +82,7 @@ struct ImportedSettings {
   }
 
   private static func settings(
-    _ members: [FileTree.Member], of collection: String, named name: String
+    _ members: [FileTree.Member], of collection: String, named name: String, hasPlaceholders: Bool = true
   ) throws -> [ImportedSetting] {
     try members.map { member in
       let key = member.name
@@ -90,7 +90,7 @@ struct ImportedSettings {
         guard let tree = member.tree.asValue else {
           throw FormatProblem("two names in it differ only in their Unicode normalization, which one value cannot hold")
         }
-        if case .string(let text) = tree, Redaction.isPlaceholder(text) {
+        if hasPlaceholders, case .string(let text) = tree, Redaction.isPlaceholder(text) {
           return ImportedSetting(collection: collection, key: key, value: nil)
         }
         return ImportedSetting(collection: collection, key: key, value: try PortableValue.value(tree))

@@ -51,10 +51,10 @@ extension PortableValue {
         return .date(Date(timeIntervalSinceReferenceDate: seconds))
       }
     case (.url, .string(let text)):
-      if let url = URL(string: text) { return .url(url) }
+      if let url = url(text) { return .url(url) }
     case (.url, .array(let parts)):
       if case .string(let text)? = parts.first, case .string(let base)? = parts.last, parts.count == 2,
-        let baseURL = URL(string: base), let url = URL(string: text, relativeTo: baseURL)
+        let baseURL = url(base), let url = URL(string: text, relativeTo: baseURL), url.relativeString == text
       {
         return .url(url)
       }
@@ -72,6 +72,12 @@ extension PortableValue {
     default: break
     }
     throw FormatProblem("the value of \(mark.rawValue) is invalid; wrap a dictionary with this name in $dict")
+  }
+
+  /// Nil for what Foundation would change, such as a space.
+  private static func url(_ text: String) -> URL? {
+    guard let url = URL(string: text, encodingInvalidCharacters: false), url.relativeString == text else { return nil }
+    return url
   }
 
   private static func special(_ text: String) -> Double? {

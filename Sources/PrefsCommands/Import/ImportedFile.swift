@@ -39,8 +39,8 @@ struct ImportedFileOptions: ParsableArguments {
 struct ImportedFile {
   private let path: String
   private let contents: Contents
-  /// Whether a text file has nothing but white space, as when the program that was to write it has failed.
-  private(set) var isBlank = false
+  /// Whether a text file has no setting for its collection, as when the program that was to write it has failed.
+  private(set) var isEmpty = false
 
   private enum Contents {
     case settings(ImportedSettings)
@@ -56,9 +56,9 @@ struct ImportedFile {
     let (format, bytes) = try file.input()
     if let text = SettingsFormat(rawValue: format.rawValue) {
       let bytes = try bytes ?? file.readBytes()
-      isBlank = Self.isBlank(bytes)
-      contents = .settings(
-        try ImportedSettings(bytes, format: text, named: file.shownName, collection: collection))
+      let settings = try ImportedSettings(bytes, format: text, named: file.shownName, collection: collection)
+      isEmpty = Self.isBlank(bytes) || collection != nil && settings.settings.isEmpty
+      contents = .settings(settings)
     } else {
       contents = .database(try file.source(format, noInput: noInput))
     }

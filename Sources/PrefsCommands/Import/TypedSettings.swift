@@ -27,7 +27,15 @@ struct TypedSettings {
     for setting in try file.isText ? withKeysOfVariables(transaction) : file.settings {
       let reference = KeyReference(setting.key, collection: setting.collection)
       let declaration = try transaction.declaration(forKey: setting.key, inCollection: setting.collection)
-      let kind = declaration == nil && setting.value != nil ? try reference.presentKind(transaction) : nil
+      let kind = declaration == nil || setting.value == nil ? try reference.presentKind(transaction) : nil
+      if setting.value == nil, !force, let kind, ![.secret, .sealed].contains(kind), declaration?.type != .secret,
+        try !transaction.isSealed(collection: setting.collection)
+      {
+        problems.append(
+          "key \"\(setting.key)\": the file hides a secret here, and the existing value is no secret. Write the value, or leave "
+            + "the line out.")
+        continue
+      }
       var value = setting.value
       do {
         if let given = setting.value { value = try self.value(given, declaration, kind) }
@@ -104,7 +112,9 @@ struct TypedSettings {
   }
 
   private func value(_ given: Value, declared type: SettingType) throws -> Value {
-    guard case .string(let text) = given, !type.accepts(given) else {
+    // Text alone, which JSON is not.
+    let isText = file.isText && type == .json
+    guard case .string(let text) = given, isText || !type.accepts(given) else {
       return type.accepts(given) ? given : type.value(plain: given) ?? given
     }
     if type == .secret { return try secret(text) }

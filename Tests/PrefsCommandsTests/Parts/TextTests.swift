@@ -1,5 +1,6 @@
 import Coffer
 import Foundation
+import TestSupport
 import Testing
 
 @testable import PrefsCommands
@@ -19,6 +20,19 @@ struct TextTests {
       #expect(text == formatter.string(from: date))
       let back = try #require(Timestamp.date(text))
       #expect(abs(back.timeIntervalSince(date)) < 0.001)
+    }
+  }
+
+  @Test("Dates print with as many digits as it takes to read them again")
+  func exactDates() throws {
+    for text in ["08:30:00.250Z", "08:30:00.1234Z", "08:30:00.000001Z", "08:30:00.999999Z", "08:30:59.1234567Z"] {
+      let text = "2026-01-31T\(text)"
+      #expect(try Timestamp.exactText(#require(Timestamp.date(text))) == text)
+    }
+    var random = SplitMix64(state: 46)
+    for _ in 0..<1000 {
+      let date = Date(timeIntervalSince1970: .random(in: 0...2e9, using: &random))
+      #expect(Timestamp.date(Timestamp.exactText(date)) == date)
     }
   }
 

@@ -23,6 +23,23 @@ package enum Timestamp {
     return "\(dateText)T\(timeText).\(padded(inDay % 1000, 3))Z"
   }
 
+  /// The same with as many digits as it takes to read the same date again, bit for bit; with milliseconds if none does.
+  package static func exactText(_ date: Date) -> String {
+    let text = text(date)
+    let seconds = date.timeIntervalSince1970.rounded(.down)
+    guard Self.date(text) != date, abs(seconds) < 9e15 else { return text }
+    let whole = Self.text(Date(timeIntervalSince1970: seconds)).dropLast("000Z".count)
+    // From the text, as `Date` counts from 2001.
+    let fraction = date.timeIntervalSince(Date(timeIntervalSince1970: seconds))
+    var unit: Int64 = 1000
+    for digits in 4...9 {
+      unit *= 10
+      let exact = "\(whole)\(padded(min(unit - 1, Int64((fraction * Double(unit)).rounded())), digits))Z"
+      if Self.date(exact) == date { return exact }
+    }
+    return text
+  }
+
   /// A time in milliseconds since 1970, in the same form.
   package static func text(milliseconds: Int64) -> String { text(Date(milliseconds: milliseconds)) }
 
@@ -46,8 +63,8 @@ package enum Timestamp {
     guard scanner.take("T") || scanner.take("t") || scanner.take(" "),
       let hour = scanner.number(digits: 2...2), hour < 24, scanner.take(":"),
       let minute = scanner.number(digits: 2...2), minute < 60, scanner.take(":"),
-      // RFC 3339 allows leap seconds; here a leap second is the first second of the next minute.
-      let second = scanner.number(digits: 2...2), second <= 60
+      // RFC 3339 allows leap seconds, which a `Date` cannot hold.
+      let second = scanner.number(digits: 2...2), second < 60
     else { return nil }
     var fraction = 0.0
     if scanner.take(".") {

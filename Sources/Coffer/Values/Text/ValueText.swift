@@ -24,7 +24,7 @@ package enum ValueText {
     case .double(let number): number.description
     case .string(let text): text
     case .data(let data): data.base64EncodedString()
-    case .date(let date): Timestamp.text(date)
+    case .date(let date): Timestamp.exactText(date)
     case .url(let url): url.absoluteString
     case .uuid(let uuid): uuid.uuidString
     case .secret(let secret): secret.description
