@@ -44,20 +44,6 @@ extension FleetTables {
     return records
   }
 
-  func declarationDigests(
-    ofNamesBeginningWith first: UInt8, of fleet: Int64
-  ) throws -> [(name: [UInt8], digest: [UInt8])] {
-    guard try hasDeclarations else { return [] }
-    var digests: [(name: [UInt8], digest: [UInt8])] = []
-    let statement = try connection.statement(
-      "SELECT name, digest FROM fleet_declarations WHERE fleet = ? AND name >= ? AND name < ? AND digest <> x''")
-    statement.bind(fleet, at: 1)
-    statement.bind([first], at: 2)
-    statement.bind(Self.end(ofNamesBeginningWith: first), at: 3)
-    try statement.query { digests.append(($0.bytes(0), $0.bytes(1))) }
-    return digests
-  }
-
   /// The records of declarations removed before a time, and in sync.
   func forgettableDeclarations(of fleet: Int64, before time: Int64, atMost count: Int) throws -> [StoredRecord] {
     guard try hasDeclarations else { return [] }

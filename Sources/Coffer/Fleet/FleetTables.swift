@@ -284,20 +284,25 @@ struct FleetTables {
   }
 
   /// Above all names of 20 bytes that begin with a byte.
-  static func end(ofNamesBeginningWith first: UInt8) -> [UInt8] {
+  private static func end(ofNamesBeginningWith first: UInt8) -> [UInt8] {
     first == .max ? [UInt8](repeating: .max, count: 21) : [first + 1]
   }
 
   /// The names and digests of the records on the carrier whose names begin with a byte.
   func digests(ofNamesBeginningWith first: UInt8, of fleet: Int64) throws -> [(name: [UInt8], digest: [UInt8])] {
     var digests: [(name: [UInt8], digest: [UInt8])] = []
-    let statement = try connection.statement(
-      "SELECT name, digest FROM fleet_records WHERE fleet = ? AND name >= ? AND name < ? AND digest <> x''")
-    statement.bind(fleet, at: 1)
-    statement.bind([first], at: 2)
-    statement.bind(Self.end(ofNamesBeginningWith: first), at: 3)
-    try statement.query { digests.append(($0.bytes(0), $0.bytes(1))) }
-    return try digests + declarationDigests(ofNamesBeginningWith: first, of: fleet)
+    let tables: [StaticString] = [
+      "SELECT name, digest FROM fleet_records WHERE fleet = ? AND name >= ? AND name < ? AND digest <> x''",
+      "SELECT name, digest FROM fleet_declarations WHERE fleet = ? AND name >= ? AND name < ? AND digest <> x''",
+    ]
+    for sql in try hasDeclarations ? tables : [tables[0]] {
+      let statement = try connection.statement(sql)
+      statement.bind(fleet, at: 1)
+      statement.bind([first], at: 2)
+      statement.bind(Self.end(ofNamesBeginningWith: first), at: 3)
+      try statement.query { digests.append(($0.bytes(0), $0.bytes(1))) }
+    }
+    return digests
   }
 
   /// The records of settings removed or expired before a time, and in sync.

@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 
@@ -11,11 +12,12 @@ enum CarrierKind: CaseIterable, CustomTestStringConvertible {
   var testDescription: String { self == .file ? "a folder" : "etcd" }
 }
 
-/// A new empty carrier, with its storage.
+/// A new empty carrier, with its storage, on which something can happen before each commit.
 struct TestCarrier: Carrier {
   private let carrier: any Carrier
   private let makeOther: @Sendable () throws -> any Carrier
   private let folder: ScratchFolder?
+  private let happening = Happening()
 
   init(_ kind: CarrierKind) async throws {
     switch kind {
@@ -32,9 +34,16 @@ struct TestCarrier: Carrier {
     carrier = try makeOther()
   }
 
+  /// One in front of another.
+  init(over carrier: any Carrier) {
+    (self.carrier, makeOther, folder) = (carrier, { carrier }, nil)
+  }
+
   private init(_ carrier: any Carrier, like other: TestCarrier) {
     (self.carrier, makeOther, folder) = (carrier, other.makeOther, other.folder)
   }
+
+  func happens(_ body: Happening.Body?) { happening.body.withLock { $0 = body } }
 
   /// Another one at the same place, as another host has it.
   func other() throws -> TestCarrier { TestCarrier(try makeOther(), like: self) }
@@ -48,12 +57,20 @@ struct TestCarrier: Carrier {
   func read(_ names: [String]) async throws -> [CarrierObject] { try await carrier.read(names) }
 
   func commit(_ changes: [CarrierChange], if condition: CarrierCondition) async throws -> Bool {
-    try await carrier.commit(changes, if: condition)
+    try await happening.body.withLock { $0 }?()
+    return try await carrier.commit(changes, if: condition)
   }
 
   func changes(after revision: CarrierRevision) -> AsyncThrowingStream<CarrierEvent, any Error> {
     carrier.changes(after: revision)
   }
+}
+
+/// What happens on all copies of a carrier before each commit.
+final class Happening: Sendable {
+  typealias Body = @Sendable () async throws -> Void
+
+  let body = Mutex<Body?>(nil)
 }
 
 extension FileCarrier {

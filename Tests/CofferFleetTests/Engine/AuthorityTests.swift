@@ -5,41 +5,13 @@ import Testing
 @testable import Coffer
 @testable import CofferFleet
 
-/// A carrier on which something happens before each commit.
-private final class CrowdedCarrier: Carrier {
-  let carrier: MemoryCarrier
-  private let happening = Mutex<(@Sendable () async throws -> Void)?>(nil)
-
-  init(_ carrier: MemoryCarrier) { self.carrier = carrier }
-
-  func happens(_ body: (@Sendable () async throws -> Void)?) { happening.withLock { $0 = body } }
-
-  var description: String { carrier.description }
-  var limits: CarrierLimits { carrier.limits }
-
-  func readAll(_ body: ([CarrierObject]) throws -> Void) async throws -> CarrierRevision {
-    try await carrier.readAll(body)
-  }
-
-  func read(_ names: [String]) async throws -> [CarrierObject] { try await carrier.read(names) }
-
-  func commit(_ changes: [CarrierChange], if condition: CarrierCondition) async throws -> Bool {
-    try await happening.withLock { $0 }?()
-    return try await carrier.commit(changes, if: condition)
-  }
-
-  func changes(after revision: CarrierRevision) -> AsyncThrowingStream<CarrierEvent, any Error> {
-    carrier.changes(after: revision)
-  }
-}
-
 @Suite("An admin of a fleet")
 struct AuthorityTests {
   let carrier = MemoryCarrier()
 
   /// Four hosts, of which the third commits before each commit of the first.
-  private func crowd() async throws -> (hosts: [Host], crowded: CrowdedCarrier) {
-    let crowded = CrowdedCarrier(carrier)
+  private func crowd() async throws -> (hosts: [Host], crowded: TestCarrier) {
+    let crowded = TestCarrier(over: carrier)
     let admin = try await Host("a").create(crowded)
     var hosts = [admin]
     for name in ["b", "c", "d"] { hosts.append(try await Host(name).join(admin, carrier)) }
