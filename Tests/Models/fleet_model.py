@@ -20,6 +20,7 @@ GUARDS = {
     "unshared is forgotten": "4: a collection that is no longer shared leaves the carrier and the hosts' rows",
     "descent": "5: descent is proved at any distance",
     "fork is a conflict": "5: an accepted fork is merged, never overwritten",
+    "lost is not new": "5: what the carrier has lost is pushed again with its clock",
     "new key for less": "6: who is invited later reads nothing of a collection that is no longer shared",
     "consent": "6: a host takes and gives only the collections agreed to there",
     "one clock": "7: all records of a transaction have one clock",
@@ -181,14 +182,17 @@ class Engine:
     def merge_key(self, host: Host, head: Commit, key: str, record: Any, row: Any, now: int, accepting: bool) -> Host:
         item, dirty = dict(host.items).get(key), dict(host.dirty).get(key)
         if record is None:
+            lost = dirty if dirty is not None else row.clock if self.has("lost is not new") else now
             if row.value is None:
+                if accepting and head.horizon <= host.base.number:
+                    return host._replace(dirty=put(host.dirty, key, lost))
                 return host._replace(rows=put(host.rows, key, None))
             if head.horizon > host.base.number:
                 if self.has("horizon"):
                     return self.take(host, key, None, loses=dirty is not None)._replace(rows=put(host.rows, key, None))
                 # Its user accepts a rollback, as the message says, and what is missing is pushed again.
                 return host._replace(dirty=put(host.dirty, key, row.clock))
-            return host._replace(dirty=put(host.dirty, key, row.clock)) if accepting else host._replace(stopped=True)
+            return host._replace(dirty=put(host.dirty, key, lost)) if accepting else host._replace(stopped=True)
         if row is None:
             if host.base is None and self.has("no base, no opinion"):
                 return self.take(host, key, record.value, loses=item not in (None, record.value))
@@ -307,6 +311,28 @@ def forks(engine: Engine) -> tuple:
         yield "the carrier shows its other branch", world._replace(head=world.extra, extra=world.head)
 
     return start, steps, engine.check, 7
+
+
+def rollbacks(engine: Engine) -> tuple:
+    """A carrier that is put back to before a key was set, and a host that has missed the key's removal."""
+    start = in_step(engine, [("b", "b"), ("a", "a")], {"other": "o"})
+    start = start._replace(extra=start.head)
+
+    def steps(world: World) -> Iterable[tuple]:
+        if world.time == 1:
+            yield "a sets", engine.change(world, 1, {"k": "new"})
+        if "k" in dict(world.hosts[1].items):
+            yield "a removes", engine.change(world, 1, {"k": None})
+        for index, host in enumerate(world.hosts):
+            if host.stopped:
+                accepting = engine.replace(world, index, host._replace(stopped=False))
+                yield f"{host.name} accepts", engine.sync(accepting, index, accepting=True)
+            else:
+                yield f"{host.name} syncs", engine.sync(world, index)
+        if world.extra is not None:
+            yield "the carrier is put back", world._replace(head=world.extra, extra=None)
+
+    return start, steps, engine.check, 9
 
 
 def second_content(engine: Engine) -> tuple:
@@ -579,6 +605,7 @@ def folders(engine: Engine) -> tuple:
 
 WORLDS = {
     forks: ("descent", "fork is a conflict"),
+    rollbacks: ("lost is not new",),
     second_content: ("one content",),
     transactions: ("one clock",),
     removals: ("horizon", "no base, no opinion", "base is kept"),

@@ -51,7 +51,7 @@ extension FleetTables {
       """
       SELECT collection, key, name, counter, clock, author, version, digest, shared, application, application_version,
         declaration, own FROM fleet_declarations
-      WHERE fleet = ?1 AND version <> -1 AND digest <> x'' AND declaration IS NULL AND clock < ?2 << 16 LIMIT ?3
+      WHERE fleet = ?1 AND version >= 0 AND digest <> x'' AND declaration IS NULL AND clock < ?2 << 16 LIMIT ?3
       """)
     statement.bind(fleet, at: 1)
     statement.bind(time, at: 2)
@@ -136,7 +136,7 @@ extension FleetTables {
   func areDeclarationsNotInStep(of fleet: Int64) throws -> Bool {
     guard try hasDeclarations else { return false }
     let statement = try connection.statement(
-      "SELECT 1 FROM fleet_declarations WHERE fleet = ? AND version = -1 AND shared LIMIT 1")
+      "SELECT 1 FROM fleet_declarations WHERE fleet = ? AND version < 0 AND shared LIMIT 1")
     statement.bind(fleet, at: 1)
     return try statement.first { _ in true } ?? false
   }

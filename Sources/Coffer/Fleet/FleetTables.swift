@@ -90,6 +90,8 @@ package struct StoredRecord: Sendable, Equatable {
 
   package static let notInStep: Int64 = -1
   package static let inStep: Int64 = 1
+  ///
+  /// Below `notInStep` the carrier has lost it, see `lostVersion`.
 
   package init(
     collection: String, key: String, name: [UInt8], counter: Int64, clock: Int64, author: [UInt8], isRemoved: Bool,
@@ -99,12 +101,19 @@ package struct StoredRecord: Sendable, Equatable {
     (self.collection, self.key, self.name, self.counter) = (collection, key, name, counter)
     (self.clock, self.author, self.isRemoved, self.expires) = (clock, author, isRemoved, expires)
     (self.version, self.digest) = (version, digest)
+  /// The version of a record whose change the carrier has lost: pushed again, it is not a new change.
+  package static func lost(_ version: CommitNumber) -> CommitNumber { notInStep - 1 - version }
+
+  /// The item's version when it was last in sync, if the carrier has lost that change; nil if it has not.
+  package var lostVersion: CommitNumber? { version < Self.notInStep ? Self.notInStep - 1 - version : nil }
+
   }
 
   /// Whether its parts have the form of those of a record.
   var isPlausible: Bool {
     !name.isEmpty && author.count == 16 && counter > 0
-      && counter <= 1 << 60 && version >= Self.notInStep && version <= ChangeLog.maximumNumber
+      && counter <= 1 << 60 && (lostVersion ?? version) >= Self.notInStep
+      && (lostVersion ?? version) <= ChangeLog.maximumNumber
   }
 
   /// Whether it has no value at a given time: removed, or expired.
@@ -311,7 +320,7 @@ struct FleetTables {
     let statement = try connection.statement(
       """
       SELECT collection, key, name, counter, clock, author, removed, expires, version, digest FROM fleet_records
-      WHERE fleet = ?1 AND version <> -1 AND digest <> x''
+      WHERE fleet = ?1 AND version >= 0 AND digest <> x''
       AND (removed AND clock < ?2 << 16 AND version = 0 OR expires < ?2) LIMIT ?3
       """)
     statement.bind(fleet, at: 1)

@@ -50,7 +50,7 @@ extension FleetTransaction {
     if let stored = record?.declaration {
       if stored.isChanged(by: own) {
         content = own
-      } else if record?.version == StoredRecord.notInStep {
+      } else if let version = record?.version, version < 0 {
         content = stored.content ?? own
       } else {
         return nil
@@ -64,7 +64,8 @@ extension FleetTransaction {
     let (modified, author) = isDeclared ? content.flatMap { times[$0.application] } ?? (0, "") : (time, "")
     return LocalDeclaration(
       collection: collection, key: key, content: content, own: own?.json, modified: modified, author: author,
-      record: record)
+      record: record,
+      isLost: record.map { $0.lostVersion != nil && $0.declaration?.isChanged(by: own) == false } ?? false)
   }
 
   /// Whether anything may have been declared since a commit of the store.

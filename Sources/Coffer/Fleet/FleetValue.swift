@@ -43,4 +43,7 @@ package struct LocalChange: Sendable {
   /// Who set it; see `Author`.
   package let author: String
   package let record: StoredRecord?
+
+  /// Whether it was on the carrier, which has lost it: it is the change that it was, and no new one.
+  package var isLost: Bool { record?.lostVersion == version }
 }

@@ -66,6 +66,8 @@ package struct LocalDeclaration: Sendable {
   package let modified: Int64
   package let author: String
   package let record: StoredRecord?
+  /// Whether it was on the carrier, which has lost it: it is the change that it was, and no new one.
+  package let isLost: Bool
 }
 
 extension DeclarationTable {

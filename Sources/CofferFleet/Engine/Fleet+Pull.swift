@@ -45,7 +45,7 @@ extension Fleet {
     throw FleetError.damaged(object: Head.object, reason: "it was made under members that an admin has replaced")
   }
 
-  private static func isRollback(_ error: any Error) -> Bool {
+  static func isRollback(_ error: any Error) -> Bool {
     switch error as? FleetError {
     case .rolledBack, .forked: true
     default: false

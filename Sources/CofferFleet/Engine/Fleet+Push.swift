@@ -91,39 +91,48 @@ extension Fleet {
   private func drafts(
     of part: [LocalChange], _ clocks: TransactionClocks, _ report: inout SyncReport
   ) throws -> [Draft] {
-    var records = part.map { change in
-      Record(
-        collection: change.collection, key: change.key, counter: UInt64(clamping: change.record?.counter ?? 0) + 1,
-        clock: clocks[change.modified], author: membership.identity.member, writer: change.author,
-        content: change.value.map { .value($0) } ?? .tombstone)
-    }
-    try Record.sign(&records, by: membership.identity, in: membership.authority.fleet)
-    return try zip(part, records).compactMap { try draft($0, $1, &report) }
-  }
-
-  /// - Returns: Nil if it is too large.
-  private func draft(_ change: LocalChange, _ record: Record, _ report: inout SyncReport) throws -> Draft? {
-    try draft(record, over: change.record, version: change.version, &report)
+    try drafts(
+      part.map { change in
+        let record = Record(
+          collection: change.collection, key: change.key, counter: Self.counter(after: change.record),
+          clock: clocks[change], author: membership.identity.member, writer: change.author,
+          content: change.value.map { .value($0) } ?? .tombstone)
+        return (record, change.record, change.version, nil)
+      }, &report)
   }
 
   private func drafts(
     of changes: [LocalDeclaration], at now: Int64, _ report: inout SyncReport
   ) throws -> [Draft] {
-    var records = changes.map { change in
-      Record(
-        collection: change.collection, key: change.key, counter: UInt64(clamping: change.record?.counter ?? 0) + 1,
-        clock: HybridClock.next(at: change.modified, after: change.record, now: now),
-        author: membership.identity.member, writer: change.author,
-        content: change.content.map { .declaration($0) } ?? .declarationTombstone)
-    }
+    try drafts(
+      changes.map { change in
+        let record = Record(
+          collection: change.collection, key: change.key, counter: Self.counter(after: change.record),
+          clock: change.clock(at: now), author: membership.identity.member, writer: change.author,
+          content: change.content.map { .declaration($0) } ?? .declarationTombstone)
+        let declaration = StoredDeclaration(content: change.content, own: change.own, isShared: true)
+        return (record, change.record, StoredRecord.inStep, declaration)
+      }, &report)
+  }
+
+  private static func counter(after record: StoredRecord?) -> UInt64 { UInt64(clamping: record?.counter ?? 0) + 1 }
+
+  /// A record that is not signed yet, the store's row before it, and what that has afterwards.
+  private typealias Unsigned = (
+    record: Record, before: StoredRecord?, version: CommitNumber, declaration: StoredDeclaration?
+  )
+
+  private func drafts(_ changes: [Unsigned], _ report: inout SyncReport) throws -> [Draft] {
+    var records = changes.map(\.record)
     try Record.sign(&records, by: membership.identity, in: membership.authority.fleet)
     return try zip(changes, records).compactMap { change, record in
-      var draft = try draft(record, over: change.record, version: StoredRecord.inStep, &report)
-      draft?.after?.declaration = StoredDeclaration(content: change.content, own: change.own, isShared: true)
+      var draft = try draft(record, over: change.before, version: change.version, &report)
+      draft?.after?.declaration = change.declaration
       return draft
     }
   }
 
+  /// - Returns: Nil if it is too large.
   private func draft(
     _ record: Record, over before: StoredRecord?, version: CommitNumber, _ report: inout SyncReport
   ) throws -> Draft? {

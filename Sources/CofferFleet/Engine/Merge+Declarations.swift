@@ -7,8 +7,7 @@ extension Merge {
       (new.version, new.declaration) = (row.version, row.declaration)
     } else if let row, try isUnseen(record, row) {
       (new.version, new.declaration) = try reconcile(declaration: record, over: row)
-      // Pushed again, it has to be above all that others have seen.
-      if new.version == StoredRecord.notInStep { new.counter = max(new.counter, row.counter) }
+      new.raise(above: row)
     } else {
       (new.version, new.declaration) = try merge(declaration: record, over: row)
     }
@@ -21,14 +20,20 @@ extension Merge {
     let (key, collection) = (record.key, record.collection)
     // What a program of this host has declared since is compared as usual.
     guard let known = row.declaration, let ours = known.content, ours != record.declaration,
-      try localDeclaration(key, collection) == nil
+      try localDeclaration(key, collection)?.isLost ?? true
     else { return try merge(declaration: record, over: row) }
     let own = try transaction.ownDeclaration(key, in: collection)?.json
     if isLeft(to: row, false) {
       note(record.declaration ?? ours)
       return (StoredRecord.inStep, StoredDeclaration(content: record.declaration, own: own, isShared: true))
     }
-    guard let theirs = record.declaration else { return (StoredRecord.notInStep, known) }
+    let lost = StoredRecord.lost(StoredRecord.inStep)
+    guard let theirs = record.declaration else {
+      // A declaration beats a removal, as long as a program here makes it.
+      if own != nil || record.clock < row.hybridClock { return (lost, known) }
+      note(ours)
+      return (StoredRecord.inStep, StoredDeclaration(content: nil, own: nil, isShared: true))
+    }
     let isOurs = isKept(ours, over: theirs, isEarlier: isEarlier(record, than: row.hybridClock), collection)
     // Most probably what the carrier was restored to.
     let isOlder = record.counter < UInt64(clamping: row.counter) && record.clock < row.hybridClock
@@ -37,7 +42,7 @@ extension Merge {
       try addConflict(
         key, collection, 0, winner: isOurs ? us : them, loser: isOurs ? them : us, losing: isOurs ? theirs : ours)
     }
-    if isOurs { return (StoredRecord.notInStep, known) }
+    if isOurs { return (lost, known) }
     note(theirs)
     return (StoredRecord.inStep, StoredDeclaration(content: theirs, own: own, isShared: true))
   }

@@ -37,7 +37,7 @@ struct Merge {
 
   var changeCount = 0
   private(set) var conflictCount = 0
-  /// The number of changes that this host had made itself, and that are missing from its store.
+  /// The number of changes by this member that its store has not made, or has lost, and the hosts on which they were made.
   private(set) var recoveredCount = 0
 
   var now: Int64 { transaction.time }
@@ -89,11 +89,10 @@ struct Merge {
     let local = try transaction.item(record.key, in: record.collection)
     if let row, record.isSameChange(row) {
       let isKnown = isContent(of: record, row, local)
-      new.version = isKnown ? row.version : try merge(record, local, over: row, isSecond: true)
+      new.version = isKnown ? row.lostVersion ?? row.version : try merge(record, local, over: row, isSecond: true)
     } else if let row, try isUnseen(record, row) {
       new.version = try reconcile(record, local, over: row)
-      // Pushed again, it has to be above all that others have seen.
-      if new.version == StoredRecord.notInStep { new.counter = max(new.counter, row.counter) }
+      new.raise(above: row)
     } else {
       new.version = try merge(record, local, over: row)
     }
@@ -110,7 +109,7 @@ struct Merge {
   ///
   /// - Throws: `wentBack` if that should not be.
   func isUnseen(_ record: Record, _ row: StoredRecord) throws -> Bool {
-    if relation != .following { return true }
+    if relation != .following || row.lostVersion != nil { return true }
     // After a forgotten removal, a setting begins again.
     guard record.counter <= UInt64(clamping: row.counter), !hasForgotten else { return false }
     // What is to be pushed has a counter of its own already.
@@ -121,7 +120,7 @@ struct Merge {
   /// Whether a record has what the store took for that change, as far as the store can tell.
   private func isContent(of record: Record, _ row: StoredRecord, _ local: Item?) -> Bool {
     if row.isRemoved != (record.value == nil) || row.expires != record.value?.dates.expires { return false }
-    guard let local, local.version == row.version else { return true }
+    guard let local, local.version == row.lostVersion ?? row.version else { return true }
     return local.value == record.value
   }
 
@@ -176,10 +175,6 @@ struct Merge {
     let isChangedHere = isChangedHere(local?.version, row)
     if isLeft(to: row, isChangedHere) { return try set(theirs, record, over: local?.value, keepsLoser: true) }
     let ours = (isChangedHere ? try clocks[record.key, in: record.collection] : nil) ?? row.hybridClock
-    // Most probably what the carrier was restored to.
-    if record.counter < UInt64(clamping: row.counter), record.clock < ours {
-      return try keepOurs(over: theirs, record, isConflict: false)
-    }
     let oursWins =
       switch rule(record.collection) {
       case .theirsWins: false
@@ -187,7 +182,11 @@ struct Merge {
       // Where nothing was changed here since, a wrong clock on this host is no reason to go back.
       case .laterWins: isChangedHere ? isEarlier(record, than: ours) : record.clock < ours
       }
-    return oursWins ? try keepOurs(over: theirs, record) : try takeTheirs(theirs, record, over: local)
+    // Most probably what the carrier was restored to.
+    let isEarlierState = record.counter < UInt64(clamping: row.counter) && record.clock < ours
+    guard oursWins || isEarlierState else { return try takeTheirs(theirs, record, over: local) }
+    let version = try keepOurs(over: theirs, record, isConflict: !isEarlierState)
+    return isChangedHere ? version : StoredRecord.lost(local?.version ?? 0)
   }
 
   /// The clocks of the changes here.
@@ -212,7 +211,7 @@ struct Merge {
   /// Whether an item was changed here since the last sync.
   private func isChangedHere(_ version: CommitNumber?, _ row: StoredRecord?) -> Bool {
     guard let row else { return version != nil }
-    if row.version == (version ?? 0) { return false }
+    if row.lostVersion ?? row.version == version ?? 0 { return false }
     // Expiring is not a change.
     return version != nil || row.version == StoredRecord.notInStep || !row.isAbsent(at: now)
   }
@@ -291,13 +290,14 @@ struct Merge {
       } else {
         // The carrier has lost it. Push it again.
         var row = row
-        (row.version, row.digest) = (StoredRecord.notInStep, [])
+        if row.version >= 0 { row.version = StoredRecord.lost(row.version) }
+        row.digest = []
         return try transaction.save(row, of: fleet)
       }
     }
     if row.declaration == nil, !row.isAbsent(at: now), let local {
       // It was removed, and the removal forgotten.
-      let isUnseen = wentBack == nil || isChangedHere(local.version, row)
+      let isUnseen = wentBack == nil || row.lostVersion != nil || isChangedHere(local.version, row)
       changeCount += 1
       _ = try transaction.set(nil, key, in: collection, author: "", keepsLoser: isUnseen)
       if isUnseen { try addConflict(key, collection, local.version, winner: "", loser: me.name) }
@@ -325,5 +325,12 @@ extension StoredRecord {
 extension Record {
   func isSameChange(_ row: StoredRecord) -> Bool {
     isSameChange(UInt64(clamping: row.counter), row.hybridClock, MemberID(bytes: row.author))
+  }
+
+  /// Lets what is pushed over this record be above all that others have seen of `earlier`, and no later than it was.
+  mutating func raise(above earlier: StoredRecord) {
+    guard version < 0 else { return }
+    counter = max(counter, earlier.counter)
+    if lostVersion != nil { clock = Int64(bitPattern: max(hybridClock, earlier.hybridClock).rawValue) }
   }
 }

@@ -14,19 +14,34 @@ struct TransactionClocks {
   }
 
   init(of parts: [[LocalChange]], at now: Int64) {
-    for change in parts.joined() {
+    for change in parts.joined() where !change.isLost {
       let clock = HybridClock.next(at: change.modified, after: change.record, now: now)
       clocks[change.modified] = max(clock, clocks[change.modified] ?? clock)
       times[Place(collection: ByteString(change.collection), key: ByteString(change.key))] = change.modified
     }
   }
 
-  /// The clock of the transaction at a time.
-  subscript(time: Int64) -> HybridClock { clocks[time] ?? HybridClock(milliseconds: time) }
+  /// The clock of a change.
+  ///
+  /// What the carrier has lost keeps its own: with a later one it would win over changes that came after it.
+  subscript(change: LocalChange) -> HybridClock {
+    if change.isLost, let record = change.record { return record.hybridClock }
+    return transactionClock(at: change.modified)
+  }
+
+  private func transactionClock(at time: Int64) -> HybridClock { clocks[time] ?? HybridClock(milliseconds: time) }
 
   /// The clock of the last change of a setting; nil if it was not changed.
   subscript(key: String, in collection: String) -> HybridClock? {
-    times[Place(collection: ByteString(collection), key: ByteString(key))].map { self[$0] }
+    times[Place(collection: ByteString(collection), key: ByteString(key))].map(transactionClock)
+  }
+}
+
+extension LocalDeclaration {
+  /// The clock of the change.
+  func clock(at now: Int64) -> HybridClock {
+    if isLost, let record { return record.hybridClock }
+    return HybridClock.next(at: modified, after: record, now: now)
   }
 }
 

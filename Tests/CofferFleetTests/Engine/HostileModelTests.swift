@@ -297,8 +297,6 @@ private final class HostileHistory {
     try await hosts[0].connection.readWrite { try $0.removeObject(forKey: key, inCollection: "web") }
     try await sync(0)
     removed.insert(key)
-    // A rollback to before is another matter: hosts that have not seen the removal push what the carrier has lost.
-    backup = carrier.objects
   }
 
   /// A host gets back its store from before a sync.
