@@ -39,6 +39,7 @@ package struct FleetCommand: AsyncParsableCommand {
         name: "For admins",
         subcommands: [
           InviteCommand.self, MembersCommand.self, RemoveCommand.self, RenewKeyCommand.self, ShareCommand.self,
+          GreatestAgeCommand.self,
         ]),
     ])
 

@@ -87,6 +87,7 @@ extension CarrierError {
   fileprivate var exitStatus: ExitStatus {
     switch self {
     case .unreachable: .unreachable
+    case .full: .inputOutput
     case .refused, .copied, .tooLarge, .tooManyChanges: .refused
     case .badAddress: .usage
     case .garbled: .integrity

@@ -43,6 +43,14 @@ package struct StoredFleet: Sendable {
 }
 
 extension StoredFleet {
+  /// The size of `sum`: a digest for each value of a name's first byte.
+  package static let sumByteCount = 256 * 32
+
+  /// The size of `sum` before it was that of a set.
+  ///
+  /// A store with such a one opens; its fleet has to be joined again.
+  private static let earlierSumByteCount = 2048
+
   /// Whether the store has left the fleet, and keeps only what it was in step with, for when it joins again.
   package var hasLeft: Bool { identity.withUnsafeBytes { $0.allSatisfy { $0 == 0 } } }
 
@@ -52,7 +60,7 @@ extension StoredFleet {
     where bytes.count != count {
       throw FleetTables.damaged("the \(name) of a fleet has \(bytes.count) bytes")
     }
-    guard !sum.isEmpty, sum.count.isMultiple(of: 32) else {
+    guard [Self.sumByteCount, Self.earlierSumByteCount].contains(sum.count) else {
       throw FleetTables.damaged("the sum of a fleet has \(sum.count) bytes")
     }
     // Two before an admin has seen that the store has joined: the invitation's, and its own.

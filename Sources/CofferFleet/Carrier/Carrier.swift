@@ -127,6 +127,8 @@ public enum CarrierError: Error, Hashable, Sendable {
   case unreachable(carrier: String, reason: String)
   /// It denies access to this client: the user, the password or a certificate is refused.
   case refused(carrier: String, reason: String)
+  /// It has no room for what was sent; nothing was written, and reading works.
+  case full(carrier: String, reason: String)
   /// It is a folder that a tool copies between hosts, which this was found by; nothing was written.
   case copied(carrier: String, tool: String, sign: String)
   /// The address, or an option of it, is wrong.

@@ -4,6 +4,11 @@ extension CarrierError: CustomStringConvertible {
     switch self {
     case .unreachable(let carrier, let reason): "\(carrier) is not available: \(reason)"
     case .refused(let carrier, let reason): "\(carrier) refuses access: \(reason)"
+    case .full(let carrier, let reason):
+      """
+      \(carrier) has no space left: \(reason). What was changed here waits on this host, and is pushed once there is room. Make room \
+      there; an etcd also needs its alarm disarmed.
+      """
     case .copied(let carrier, let tool, let sign):
       """
       \(tool) copies \(carrier) between hosts, as \(sign) shows: hosts that write to different copies would overwrite each other's \

@@ -2,8 +2,21 @@ import Coffer
 
 /// A head is a sign of life: a carrier that withholds later commits shows an old one.
 extension Fleet {
+  /// Sets how old the last commit may be before hosts are ``FleetCondition/stale(since:)``.
+  ///
+  /// Hosts that write commit at least four times in it, and have to run, or to sync, so often.
+  ///
+  /// - Parameter age: In whole seconds; nil for any age.
+  /// - Throws: ``FleetError/notAllowed(role:)`` if this host is not an admin; what ``sync()`` throws.
+  public func setGreatestAge(_ age: Duration?) async throws {
+    try await change { members, _ in
+      members.greatestAge = Members.greatestAge(age)
+      return false
+    }
+  }
+
   /// How old the last commit may be for this store to be in step, in milliseconds; nil for any age.
-  private var greatestAge: Int64? {
+  var greatestAge: Int64? {
     let seconds = membership.members.greatestAge
     return seconds == 0 ? nil : Int64(seconds) * 1000
   }

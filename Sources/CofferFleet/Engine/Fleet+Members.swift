@@ -151,7 +151,7 @@ extension Fleet {
   /// Publishes other members.
   ///
   /// - Parameter body: Gets the current members and the time; returns whether a new fleet key is needed.
-  private func change(_ body: (inout Members, Int64) throws -> Bool) async throws {
+  func change(_ body: (inout Members, Int64) throws -> Bool) async throws {
     try await sync()
     try await turns.take {
       try await edit(body)

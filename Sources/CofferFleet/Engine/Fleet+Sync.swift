@@ -75,9 +75,16 @@ extension Fleet {
       set(try standing())
       return report
     } catch let error as CarrierError {
-      if case .unreachable = error { set(.offline("\(error)")) } else { set(.stopped("\(error)")) }
+      switch error {
+      case .unreachable: set(.offline("\(error)"))
+      case .full: set(.full("\(error)"))
+      default: set(.stopped("\(error)"))
+      }
       throw error
     } catch is CancellationError {
+    } catch CofferError.diskFull(let path) {
+      set(.full("\(CofferError.diskFull(path: path))"))
+      throw CofferError.diskFull(path: path)
       throw CancellationError()
     } catch {
       let isRemoved = if case FleetError.removed = error { true } else { false }

@@ -96,7 +96,7 @@ public actor Fleet {
           id: identity.member, name: member, role: .admin, standing: .admitted, signingKey: identity.signingKey,
           publicKey: identity.publicKey, created: now)
       ])
-    members.greatestAge = greatestAge.map { UInt32(clamping: max(1, $0.components.seconds)) } ?? 0
+    members.greatestAge = Members.greatestAge(greatestAge)
     let edition = try MembersEdition(first: members, fleet: fleet, by: identity, time: now)
     let stored = StoredFleet(
       fleet: fleet, carrier: carrier.description, member: identity.member.bytes, identity: identity.seed,
@@ -277,7 +277,7 @@ public actor Fleet {
       waitingCollections: consent.waiting,
       commit: membership.seen, committed: membership.head.map { Self.date($0.time) },
       committer: membership.head.flatMap { membership.members.author($0.author)?.name } ?? "",
-      isStale: try standing() != .inStep,
+      isStale: try standing() != .inStep, greatestAge: greatestAge.map { .milliseconds($0) },
       lastInStep: membership.stored.synced == 0 ? nil : Self.date(membership.stored.synced), condition: condition,
       unpushedCount: changes.reduce(0) { $0 + $1.count }, unpushedDeclarationCount: declarations.count,
       conflictCount: conflicts, problems: problems)
@@ -340,6 +340,10 @@ public struct FleetStatus: Sendable, Hashable {
   /// Whether that commit is older than the fleet allows, so that the carrier may withhold later ones.
   public let isStale: Bool
   /// When it was last in sync; nil for never.
+  /// How old that may be; nil for any age.
+  ///
+  /// See ``Fleet/setGreatestAge(_:)``.
+  public let greatestAge: Duration?
   public let lastInStep: Date?
   /// How the last attempt ended.
   public let condition: FleetCondition
@@ -369,6 +373,8 @@ public enum FleetCondition: Sendable, Hashable {
   /// The store is no longer a member.
   case left
 }
+  /// The carrier, or the disk of the store, is full, for this reason: what waits is exchanged once there is room.
+  case full(String)
 
 /// Admits one task at a time to a fleet, in order of arrival.
 final class Turns: Sendable {

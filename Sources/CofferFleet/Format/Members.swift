@@ -73,6 +73,11 @@ struct Members: Equatable {
   var retentionDays: UInt32
   /// How old the last commit may be, in seconds; 0 for any age.
   var greatestAge: UInt32 = 0
+
+  static func greatestAge(_ age: Duration?) -> UInt32 {
+    age.map { UInt32(clamping: max(1, $0.components.seconds)) } ?? 0
+  }
+
   /// The collections that are shared, in the order of their bytes.
   private(set) var collections: [String]
   /// For each of them, the version from which on it has been shared without a break.

@@ -9,4 +9,10 @@ enum DurationText {
     else { return nil }
     return Int64(count) * unit
   }
+
+  /// A number of seconds, in the largest unit that has it whole.
+  static func text(_ seconds: Int64) -> String {
+    let unit = units.filter { seconds.isMultiple(of: $0.value) }.max { $0.value < $1.value }
+    return unit.map { "\(seconds / $0.value)\($0.key)" } ?? "\(seconds)s"
+  }
 }

@@ -35,6 +35,11 @@ struct LifetimeOptions: ParsableArguments {
 package struct Lifetime: ExpressibleByArgument {
   package let seconds: Int64
 
+  package init(seconds: Int64) { self.seconds = seconds }
+
+  /// As it is written.
+  package var text: String { DurationText.text(seconds) }
+
   package init?(argument: String) {
     guard let seconds = DurationText.seconds(argument) else { return nil }
     self.seconds = seconds

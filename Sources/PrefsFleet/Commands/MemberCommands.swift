@@ -122,6 +122,43 @@ struct ShareCommand: AsyncParsableCommand {
   }
 }
 
+/// The command `prefs fleet greatest-age`.
+struct GreatestAgeCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "greatest-age",
+    abstract: "Choose how old the last commit may be before hosts report that they are stale.",
+    discussion: """
+      A carrier may withhold commits for so long unnoticed. Hosts that write commit at least four times in it, and have to run, or to \
+      sync, so often. `prefs fleet status` shows the present one.
+
+      Examples:
+        prefs fleet greatest-age 1h
+        prefs fleet greatest-age any
+      """)
+
+  struct Age: ExpressibleByArgument {
+    let duration: Duration?
+
+    init?(argument: String) {
+      if argument == "any" {
+        duration = nil
+      } else {
+        guard let lifetime = Lifetime(argument: argument), lifetime.seconds > 0 else { return nil }
+        duration = .seconds(lifetime.seconds)
+      }
+    }
+  }
+
+  @Argument(help: ArgumentHelp("A time, as in 1h, or any.", valueName: "time"))
+  var age: Age
+
+  @OptionGroup var one: OneFleetOptions
+
+  mutating func run() async throws {
+    try await one.withFleet { try await $0.setGreatestAge(age.duration) }
+  }
+}
+
 /// The command `prefs fleet rule`.
 struct RuleCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

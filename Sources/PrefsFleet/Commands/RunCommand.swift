@@ -86,6 +86,7 @@ private actor Journal {
       "stale: the last commit is from \(Timestamp.text(date)), and the carrier may withhold later ones"
     case .offline(let reason): "offline: \(reason)"
     case .stopped(let reason): "stopped: \(reason)"
+    case .full(let reason): "full: \(reason)"
     case .left: "left"
     }
   }

@@ -11,7 +11,7 @@ struct StatusCommand: AsyncParsableCommand {
     discussion: """
       Asks the carrier whether there are newer commits, and pulls none. Values in the shared collections that violate a declaration, \
       by the fleet or by a program of this host, are listed. With --json, prints one object per fleet with stable members; \
-      condition is inStep, stale, behind, offline or stopped.
+      condition is inStep, stale, behind, waiting (changes made here are not pushed yet), offline, full or stopped.
 
       Examples:
         prefs fleet status
@@ -43,10 +43,16 @@ struct StatusCommand: AsyncParsableCommand {
 
     init(_ fleet: Fleet, _ status: FleetStatus) async {
       do {
-        word = try await !fleet.isInStep() ? "behind" : status.isStale ? "stale" : "inStep"
+        let isInStep = try await fleet.isInStep()
+        let waits = status.role.mayWrite && status.unpushedCount + status.unpushedDeclarationCount > 0
+        word = !isInStep ? "behind" : status.isStale ? "stale" : waits ? "waiting" : "inStep"
       } catch {
         reason = "\(error)"
-        if case CarrierError.unreachable = error { word = "offline" } else { word = "stopped" }
+        switch error {
+        case CarrierError.unreachable: word = "offline"
+        case CarrierError.full: word = "full"
+        default: word = "stopped"
+        }
       }
     }
 
@@ -54,6 +60,8 @@ struct StatusCommand: AsyncParsableCommand {
       switch word {
       case "inStep": "in step"
       case "stale": "stale: the last commit is old, and the carrier may withhold later ones"
+      case "waiting":
+        "changes made here are not pushed yet; push them with \(CommandHint.text("fleet sync")), which says what keeps them here"
       case "behind": "there are newer commits; take them with \(CommandHint.text("fleet sync"))"
       default: "\(word): \(reason ?? "")"
       }
@@ -75,6 +83,7 @@ struct StatusCommand: AsyncParsableCommand {
     add("state", standing.text)
     let by = status.committer.isEmpty ? "a former member" : status.committer
     add("last commit", "\(status.commit)" + (status.committed.map { ", by \(by), \(Timestamp.text($0))" } ?? ""))
+    if let age = status.greatestAge { add("greatest age", Lifetime(seconds: age.components.seconds).text) }
     add("last in step", status.lastInStep.map(Timestamp.text) ?? "never")
     // A reader's changes never leave its host.
     let name = status.role == .reader ? "changed only here" : "not pushed yet"
@@ -101,6 +110,7 @@ struct StatusCommand: AsyncParsableCommand {
       ("committed", status.committed.map { JSONText.quoted(Timestamp.text($0)) } ?? "null"),
       ("committer", JSONText.quoted(status.committer)),
       ("lastInStep", status.lastInStep.map { JSONText.quoted(Timestamp.text($0)) } ?? "null"),
+      ("greatestAge", status.greatestAge.map { "\($0.components.seconds)" } ?? "null"),
       ("unpushed", "\(status.unpushedCount)"),
       ("unpushedDeclarations", "\(status.unpushedDeclarationCount)"), ("conflicts", "\(status.conflictCount)"),
       ("findings", JSONText.array(findings.map(JSONText.quoted))),

@@ -4,6 +4,12 @@ import Testing
 
 @testable import CofferFleet
 
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
+
 @Suite("A folder as a carrier", .timeLimit(.minutes(1)))
 struct FileCarrierTests {
   let folder: ScratchFolder
@@ -58,6 +64,14 @@ struct FileCarrierTests {
       #expect(found == mark)
     }
     #expect(try await carrier.contents().objects == ["head": [1]])
+  }
+
+  @Test("whose disk or quota is full is full, and not unreachable", arguments: [ENOSPC, EDQUOT])
+  func full(_ code: Int32) throws {
+    guard case .full(_, let reason) = carrier.folder.failure(code, folder.path) else {
+      return #expect(Bool(false), "\(carrier.folder.failure(code, folder.path))")
+    }
+    #expect(reason.hasPrefix(folder.path))
   }
 
   @Test("reports an incomplete file, and treats it neither as an object nor as missing")

@@ -70,6 +70,29 @@ struct AgeTests {
     #expect(try await !hosts[2].fleet.status().isStale)
   }
 
+  @Test("is limited in another way once an admin has changed that, and no one else can")
+  func changing() async throws {
+    let hosts = try await hosts(greatestAge: nil)
+    func stale() async throws -> [Bool] {
+      var stale: [Bool] = []
+      for host in hosts { stale.append(try await host.fleet.status().isStale) }
+      return stale
+    }
+    await #expect(throws: FleetError.notAllowed(role: .writer)) {
+      try await hosts[1].fleet.setGreatestAge(.seconds(60))
+    }
+    try await hosts[0].fleet.setGreatestAge(.seconds(3600))
+    for host in hosts.reversed() { try await host.sync() }
+    for host in hosts { #expect(try await host.fleet.status().greatestAge == .seconds(3600)) }
+    for host in hosts { host.setTime(Self.start + 3700) }
+    #expect(try await stale() == [true, true, true])
+    try await hosts[0].fleet.setGreatestAge(nil)
+    for host in hosts { try await host.sync() }
+    for host in hosts { host.setTime(Self.start + 100_000_000) }
+    #expect(try await stale() == [false, false, false])
+    for host in hosts { #expect(try await host.fleet.status().greatestAge == nil) }
+  }
+
   @Test("does not matter to a fleet without a limit")
   func noLimit() async throws {
     let hosts = try await hosts(greatestAge: nil)

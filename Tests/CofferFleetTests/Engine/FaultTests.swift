@@ -105,4 +105,29 @@ struct FleetFaultTests {
       try await converge(office, lab, to: ["key": "after"])
     }
   }
+
+  @Test("has reached its quota: the tool says so, and pushes what waits once there is room")
+  func quota() async throws {
+    let server = try await EtcdServer(.init(arguments: ["--quota-backend-bytes=1000000"]))
+    let office = try toolFleet("office", at: server.address(prefix: "fleet"))[0]
+    try office.succeed("greatest-age", "1h")
+    #expect(try office.fleet("status", "--json").json()["greatestAge"] as? Int == 3600)
+    for number in 0..<4 {
+      let value = String(repeating: "\(number)", count: 100_000)
+      for part in 0..<4 { try office.set("web/\(number)-\(part)", value) }
+      if try office.fleet("sync").code != 0 { break }
+    }
+    let run = try office.fleet("sync")
+    #expect(run.code == 14 && run.message.contains("has no space left"), "\(run)")
+    let status = try office.fleet("status", "--json").json()
+    #expect(status["condition"] as? String == "waiting" && status["unpushed"] as? Int != 0, "\(status)")
+    #expect(try office.fleet("status").output.contains("are not pushed yet"))
+    for number in 0..<4 { for part in 0..<4 { _ = try office.prefs(["unset", "web/\(number)-\(part)"]) } }
+    try office.set("web/theme", "dark")
+    try await server.compact()
+    _ = try server.control(["defrag"])
+    _ = try server.control(["alarm", "disarm"])
+    try office.succeed("sync")
+    #expect(try office.fleet("status", "--json").json()["condition"] as? String == "inStep")
+  }
 }

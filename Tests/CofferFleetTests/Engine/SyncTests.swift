@@ -228,6 +228,24 @@ struct SyncTests {
     #expect(try await hosts[0].fleet.status().condition == .inStep)
   }
 
+  @Test("keeps its changes while the carrier is full, reports that, takes those of others, and pushes later")
+  func full() async throws {
+    let hosts = try await fleet(of: "a", "b", on: carrier)
+    try hosts[1].set("taken", "b")
+    try await hosts[1].sync()
+    carrier.fill(true)
+    try hosts[0].set("waits", "a")
+    await #expect(throws: CarrierError.self) { try await hosts[0].sync() }
+    let status = try await hosts[0].fleet.status()
+    guard case .full(let reason) = status.condition else { return #expect(Bool(false), "\(status.condition)") }
+    #expect(reason.contains("has no space left") && status.unpushedCount == 1)
+    #expect(try hosts[0].contents() == ["a": "waits", "b": "taken"])
+    carrier.fill(false)
+    for host in hosts + hosts { try await host.sync() }
+    #expect(try hosts[1].contents() == hosts[0].contents())
+    #expect(try await hosts[0].fleet.status().condition == .inStep)
+  }
+
   @Test("adds the tables of FORMAT.md and the next table version to its stores, and to no others")
   func tables() async throws {
     func words(_ text: String) -> String { text.split { $0 == " " || $0 == "\n" }.joined(separator: " ") }

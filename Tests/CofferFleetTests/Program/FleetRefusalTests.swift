@@ -17,7 +17,7 @@ struct FleetRefusalTests {
     let commands = [
       ["status"], ["members"], ["sync"], ["run"], ["conflicts"], ["log"], ["leave"], ["accept-rollback"],
       ["accept", "web"],
-      ["remove", "web-17"], ["invite", "web-17", "--role", "reader"],
+      ["greatest-age", "1h"], ["remove", "web-17"], ["invite", "web-17", "--role", "reader"],
     ]
     for command in commands {
       let run = try host.prefs(["fleet"] + command)
@@ -32,7 +32,8 @@ struct FleetRefusalTests {
     arguments: [
       ["crate"], ["create"], ["create", "team", "--at", "file:///nowhere/x"], ["invite", "a"],
       ["invite", "a", "--role", "king"], ["invite", "a", "--role", "reader", "--expires", "2020-01-01"], ["join"],
-      ["rule", "web", "mine"], ["share"], ["conflicts", "--json", "--restore", "1"],
+      ["rule", "web", "mine"], ["greatest-age"], ["greatest-age", "0s"], ["greatest-age", "soon"],
+      ["share"], ["conflicts", "--json", "--restore", "1"],
       ["create", "team", "--at", "http://a/b", "-c", "web"],
       ["create", "team", "--at", "etcd://u:pw@a/b", "-c", "web"],
       ["create", "team", "--at", "etcd://a", "-c", "web"],

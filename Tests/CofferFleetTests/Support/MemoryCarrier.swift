@@ -22,6 +22,7 @@ final class MemoryCarrier: Carrier {
     /// Decides which commits fail: before they are applied, or afterwards.
     var failure: (@Sendable ([CarrierChange]) -> Failure?)?
     var requestCount = 0
+    var isFull = false
   }
 
   enum Failure { case before, after }
@@ -44,6 +45,9 @@ final class MemoryCarrier: Carrier {
   var requestCount: Int { state.withLock { $0.requestCount } }
 
   func cut(_ isCut: Bool) { state.withLock { $0.isCut = isCut } }
+
+  /// Takes nothing more, or takes it again.
+  func fill(_ isFull: Bool) { state.withLock { $0.isFull = isFull } }
 
   func fail(_ failure: (@Sendable ([CarrierChange]) -> Failure?)?) { state.withLock { $0.failure = failure } }
 
@@ -99,6 +103,7 @@ final class MemoryCarrier: Carrier {
     try state.withLock { state in
       guard !state.isCut else { throw unreachable() }
       state.requestCount += 1
+      if state.isFull { throw CarrierError.full(carrier: description, reason: "No space left on device") }
       let failure = state.failure?(changes)
       if failure == .before { throw unreachable() }
       let byteCount = changes.reduce(0) { sum, change in

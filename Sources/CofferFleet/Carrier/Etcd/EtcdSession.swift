@@ -151,7 +151,9 @@ actor EtcdSession {
 
   /// The error to throw for an error response.
   nonisolated func carrierError(_ answer: EtcdAnswer) -> CarrierError {
-    answer.isRefusal ? refused(answer.text) : .unreachable(carrier: address.text, reason: answer.text)
+    if answer.isRefusal { return refused(answer.text) }
+    if answer.isFull { return .full(carrier: address.text, reason: answer.text) }
+    return .unreachable(carrier: address.text, reason: answer.text)
   }
 
   /// The error to throw for a missing or incomplete response.
@@ -200,6 +202,9 @@ struct EtcdAnswer: Error {
   var isRefusal: Bool {
     text.contains("permission denied") || text.contains("user name is empty") || isTokenRefused
   }
+
+  /// The database has reached its quota.
+  var isFull: Bool { text.contains("database space exceeded") }
 
   /// The member cannot answer now; another one may.
   var isPassing: Bool { code == 14 || code == 4 || text.contains("no leader") || text.contains("server stopped") }

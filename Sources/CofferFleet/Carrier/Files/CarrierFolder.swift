@@ -232,6 +232,7 @@ struct CarrierFolder: Sendable {
     let reason = "\(path): \(String(cString: strerror(code)))"
     return switch code {
     case EACCES, EPERM, EROFS: .refused(carrier: carrier, reason: reason)
+    case ENOSPC, EDQUOT: .full(carrier: carrier, reason: reason)
     default: .unreachable(carrier: carrier, reason: reason)
     }
   }
