@@ -237,9 +237,32 @@ struct FleetTables {
     return try statement.first { $0.integer(0) } ?? 0
   }
 
+  private static func twinName(_ fleet: Int64) -> String { "fleet_twin_\(fleet)" }
+
+  /// What the store knows about another host with its identity; in the table `meta`, where other versions pass it over.
+  func twin(of fleet: Int64) throws -> [UInt8]? {
+    let statement = try connection.statement("SELECT value FROM meta WHERE name = ?")
+    statement.bind(Self.twinName(fleet), at: 1)
+    return try statement.first { $0.bytes(0) }
+  }
+
+  func setTwin(_ bytes: [UInt8], of fleet: Int64) throws {
+    let statement = try connection.statement("INSERT OR REPLACE INTO meta VALUES (?, ?)")
+    statement.bind(Self.twinName(fleet), at: 1)
+    statement.bind(bytes, at: 2)
+    try statement.run()
+  }
+
+  private func removeTwin(of fleet: Int64) throws {
+    let statement = try connection.statement("DELETE FROM meta WHERE name = ?")
+    statement.bind(Self.twinName(fleet), at: 1)
+    try statement.run()
+  }
+
   /// Keeps of a fleet what the store was in step with, and nothing with which it could go on.
   func leave(_ fleet: Int64) throws {
     try removeDeclarations(of: fleet)
+    try removeTwin(of: fleet)
     for sql: StaticString in [
       "UPDATE fleets SET identity = zeroblob(32), revision = NULL WHERE id = ?",
       "DELETE FROM fleet_conflicts WHERE fleet = ?", "DELETE FROM fleet_rules WHERE fleet = ?",
@@ -253,6 +276,7 @@ struct FleetTables {
   /// Deletes a fleet's row, and everything about it.
   func remove(_ fleet: Int64) throws {
     try removeDeclarations(of: fleet)
+    try removeTwin(of: fleet)
     for sql: StaticString in [
       "DELETE FROM fleet_records WHERE fleet = ?", "DELETE FROM fleet_conflicts WHERE fleet = ?",
       "DELETE FROM fleet_rules WHERE fleet = ?", "DELETE FROM fleets WHERE id = ?",

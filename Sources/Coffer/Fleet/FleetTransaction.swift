@@ -40,6 +40,16 @@ package struct FleetTransaction {
     }
   }
 
+  /// What the store knows about another host with its identity; nil for nothing.
+  package func twin(of fleet: Int64) throws -> [UInt8]? { try reading { try tables.twin(of: fleet) } }
+
+  package func setTwin(_ bytes: [UInt8], of fleet: Int64) throws {
+    try changing { try tables.setTwin(bytes, of: fleet) }
+  }
+
+  /// The name of this host, as its changes have it.
+  package var hostName: String { Author(text: session.core.authorText)?.host ?? "" }
+
   package func leave(_ fleet: Int64) throws { try changing { try tables.leave(fleet) } }
 
   package func remove(_ fleet: Int64) throws { try changing { try tables.remove(fleet) } }

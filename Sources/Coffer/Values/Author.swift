@@ -66,7 +66,7 @@ public struct Author: Sendable, Hashable {
   }
 
   /// nil if the text does not describe an author.
-  init?(text: String) {
+  package init?(text: String) {
     let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { Self.line(String($0)) }
     guard lines.count == 3 || lines.count == 4 else { return nil }
     self.init(program: lines[0], user: lines[1], host: lines[2], actor: lines.count == 4 ? lines[3] : nil)

@@ -252,6 +252,11 @@ extension Fleet {
     for row in changes.absent where try isStillNamed(row, membership.id, transaction) {
       try merge.takeAbsence(of: row)
     }
+    if merge.recoveredCount > 0 {
+      try Twin.find(
+        on: merge.recoveredHosts, isFollowing: relation == .following, transaction, of: membership.id,
+        membership.members)
+    }
     try transaction.letNamesFollow(of: membership.id, hasDeclarations: !merge.declaringApplications.isEmpty)
     for application in merge.declaringApplications.sorted() { transaction.noteDeclarations(of: application) }
     // What the carrier has lost, or lacks in a collection that is new here, may be an old change.

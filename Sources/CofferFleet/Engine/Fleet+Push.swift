@@ -231,6 +231,7 @@ extension Fleet {
       try checkIsPresent(transaction)
       try acknowledge(transaction)
       try next.save(transaction)
+      try Twin.noteCommit(transaction, of: next.id)
     }
     note(bytes)
     membership = next

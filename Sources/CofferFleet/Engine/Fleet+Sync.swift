@@ -11,7 +11,8 @@ public struct SyncReport: Sendable, Hashable {
   public internal(set) var conflictCount = 0
   /// The number of pulled changes that this host had made itself, but that were missing from its store.
   ///
-  /// The store was put back to an earlier state, lost its last commits in a power failure, or is in use on two hosts.
+  /// The store was put back to an earlier state, lost its last commits in a power failure, or is in use on two hosts, see
+  /// ``FleetStatus/twin``.
   public internal(set) var recoveredCount = 0
   /// The settings that cannot be shared and why, and members with wrong clocks, as sentences.
   public var problems: [String] { unsharedSettings + clockProblems }

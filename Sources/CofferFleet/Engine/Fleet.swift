@@ -263,12 +263,13 @@ public actor Fleet {
   ///
   /// - Throws: `CofferError`.
   public func status() throws -> FleetStatus {
-    let (consent, changes, declarations, conflicts) = try connection.readFleets { transaction in
+    let (consent, changes, declarations, conflicts, twin) = try connection.readFleets { transaction in
       let consent = try Consent(transaction, membership.id, membership.members)
       return (
         consent, try transaction.localChanges(of: membership.stored, in: consent.agreed),
         try transaction.localDeclarations(of: membership.stored, in: consent.agreed),
-        try transaction.conflicts(of: membership.id).count
+        try transaction.conflicts(of: membership.id).count,
+        try Twin.known(to: transaction, of: membership.id, membership.members)
       )
     }
     return FleetStatus(
@@ -280,7 +281,7 @@ public actor Fleet {
       isStale: try standing() != .inStep, greatestAge: greatestAge.map { .milliseconds($0) },
       lastInStep: membership.stored.synced == 0 ? nil : Self.date(membership.stored.synced), condition: condition,
       unpushedCount: changes.reduce(0) { $0 + $1.count }, unpushedDeclarationCount: declarations.count,
-      conflictCount: conflicts, problems: problems)
+      conflictCount: conflicts, problems: problems, twin: twin.map(FleetTwin.init))
   }
 
   /// The state of the fleet here, now and whenever it changes; a slow consumer gets the newest.
@@ -355,6 +356,10 @@ public struct FleetStatus: Sendable, Hashable {
   public let conflictCount: Int
   /// The settings that cannot be shared and why, as sentences.
   public let problems: [String]
+  /// Another host that acts as this member, such as a machine that was cloned from the same image; nil if there is no sign of one.
+  ///
+  /// It is known by its changes: of two hosts that only read, nothing is known.
+  public let twin: FleetTwin?
 }
 
 /// The result of the last sync.

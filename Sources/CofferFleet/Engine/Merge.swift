@@ -39,6 +39,7 @@ struct Merge {
   private(set) var conflictCount = 0
   /// The number of changes by this member that its store has not made, or has lost, and the hosts on which they were made.
   private(set) var recoveredCount = 0
+  private(set) var recoveredHosts: Set<String> = []
 
   var now: Int64 { transaction.time }
 
@@ -134,7 +135,7 @@ struct Merge {
       if isSecond { return try takeTheirs(theirs, record, over: local, loser: name(record.author)) }
       if record.author == me.id, theirs != local?.value {
         if row == nil, try isLogged(record) { return StoredRecord.notInStep }
-        recoveredCount += 1
+        recover(record)
       }
       return try set(theirs, record, over: local?.value)
     }
@@ -157,10 +158,15 @@ struct Merge {
     // This host pushed it before it was cut off, and has changed it since. Unless it is later than that change: then it is from another host with
     // a copy of this store.
     if let ours, !record.clock.isAhead(of: now), ours < record.clock {
-      recoveredCount += 1
+      recover(record)
       return try takeTheirs(theirs, record, over: local)
     }
     return try keepOurs(over: theirs, record, isConflict: false)
+  }
+
+  private mutating func recover(_ record: Record) {
+    recoveredCount += 1
+    recoveredHosts.insert(Author(text: record.writer)?.host ?? "")
   }
 
   /// Whether a change that an admin has cut off is not this host's to push again.

@@ -69,7 +69,8 @@ private actor Journal {
   func note(_ status: FleetStatus, findings: [String]) {
     guard let state = Self.text(status.condition) else { return }
     let earlier = states[status.carrier]
-    let problems = status.problems + findings
+    let twin = status.twin.flatMap { $0.isCertain ? [$0.text(of: status.member)] : nil } ?? []
+    let problems = status.problems + findings + twin
     states[status.carrier] = (state, problems)
     if earlier?.state != state { common.note("\(status.fleet): \(state)") }
     for problem in problems where earlier?.problems.contains(problem) != true { Message.error(problem) }

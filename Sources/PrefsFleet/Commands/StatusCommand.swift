@@ -94,6 +94,7 @@ struct StatusCommand: AsyncParsableCommand {
     add(name, unpushed)
     let hint = status.conflictCount == 0 ? "" : "; see \(CommandHint.text("fleet conflicts"))"
     add("conflicts", "\(status.conflictCount)\(hint)")
+    if let twin = status.twin { add("twin", twin.text(of: status.member)) }
     for finding in findings { add("bad here", finding) }
     return table.lines().joined()
   }
@@ -113,7 +114,15 @@ struct StatusCommand: AsyncParsableCommand {
       ("greatestAge", status.greatestAge.map { "\($0.components.seconds)" } ?? "null"),
       ("unpushed", "\(status.unpushedCount)"),
       ("unpushedDeclarations", "\(status.unpushedDeclarationCount)"), ("conflicts", "\(status.conflictCount)"),
+      ("twin", status.twin.map(json) ?? "null"),
       ("findings", JSONText.array(findings.map(JSONText.quoted))),
+    ])
+  }
+
+  private static func json(_ twin: FleetTwin) -> String {
+    JSONText.object([
+      ("certain", "\(twin.isCertain)"), ("firstFound", JSONText.quoted(Timestamp.text(twin.firstFound))),
+      ("lastFound", JSONText.quoted(Timestamp.text(twin.lastFound))), ("host", JSONText.quoted(twin.host)),
     ])
   }
 }

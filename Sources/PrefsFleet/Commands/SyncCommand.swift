@@ -12,7 +12,8 @@ struct SyncCommand: AsyncParsableCommand {
       For cron, on a host that does not need changes immediately. A value larger than the carrier allows is not shared; \
       the others are, and the exit code is 11. Declarations of settings travel with the collections. A value from elsewhere that \
       violates one is applied, and programs keep their last good one; it is named, and the exit code is 8. \
-      If the last commit is older than the fleet allows, the exit code is 18: the carrier may withhold later ones.
+      If the last commit is older than the fleet allows, the exit code is 18: the carrier may withhold later ones. If another host acts \
+      as this one, because a machine or its store was copied, the exit code is 9.
 
       Examples:
         prefs fleet sync
@@ -30,6 +31,7 @@ struct SyncCommand: AsyncParsableCommand {
       var reports: [SyncReport] = []
       var findings: [String] = []
       var stale: [FleetStatus] = []
+      var twins: [String] = []
       for fleet in fleets {
         let report = try await fleet.sync()
         let found = try await fleet.findings()
@@ -42,6 +44,7 @@ struct SyncCommand: AsyncParsableCommand {
         options.common.note(report.text)
         let status = try await fleet.status()
         if status.isStale { stale.append(status) }
+        if let twin = status.twin, twin.isCertain { twins.append(twin.text(of: status.member)) }
         if !status.waitingCollections.isEmpty {
           let names = status.waitingCollections.map(DisplayText.escapingControls).joined(separator: ", ")
           options.common.note(
@@ -57,6 +60,7 @@ struct SyncCommand: AsyncParsableCommand {
       }
       for report in reports { try report.checkProblems() }
       try Fleet.check(findings)
+      if let twin = twins.first { throw Failure(.conflict, twin, details: Array(twins.dropFirst())) }
       if let status = stale.first, let date = status.committed {
         throw Failure(
           .unreachable,
@@ -151,6 +155,21 @@ extension SyncReport {
   func checkProblems() throws {
     guard let first = problems.first else { return }
     throw Failure(.refused, first, details: Array(problems.dropFirst()))
+  }
+}
+
+extension FleetTwin {
+  /// What is known, and what to do, in sentences.
+  func text(of member: String) -> String {
+    let place = host.isEmpty ? "" : " on \(host)"
+    let found = "changes that this store has not made were found as its own, last\(place), \(Timestamp.text(lastFound))"
+    guard isCertain else { return "\(found): the store was put back to an earlier state, or is in use on two hosts." }
+    return """
+      another host acts as \(member): \(found). A machine or its store was copied. Nothing is lost, and \
+      both take each other's changes for their own. Remove the member on an admin's host, with \
+      \(CommandHint.text("fleet remove NAME")); then let each of the two leave, with \(CommandHint.text("fleet leave")), and join with \
+      an invitation of its own.
+      """
   }
 }
 
