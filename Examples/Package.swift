@@ -26,6 +26,9 @@ let package = Package(
       name: "Fleet", dependencies: ["Coffer", "CofferFleet"].map { .product(name: $0, package: "Coffer") },
       path: "Fleet", exclude: ["expected.txt"], swiftSettings: strict),
     .executableTarget(
+      name: "Office", dependencies: ["Coffer", "CofferFleet"].map { .product(name: $0, package: "Coffer") },
+      path: "Office", exclude: ["expected.txt"], swiftSettings: strict),
+    .executableTarget(
       name: "WebService",
       dependencies: ["Coffer", "CofferConfiguration", "CofferMetrics", "CofferService"].map { name in
         .product(name: name, package: "Coffer")
