@@ -90,6 +90,8 @@ package struct StoredRecord: Sendable, Equatable {
   package var isRemoved: Bool
   package var expires: Int64?
   /// The item's version when it was last in sync: 0 for no item, `notInStep` if it never was; `inStep` for a declaration.
+  ///
+  /// Below `notInStep` the carrier has lost it, see `lostVersion`.
   package var version: CommitNumber
   /// SHA-256 of the object.
   package var digest: [UInt8]
@@ -98,8 +100,12 @@ package struct StoredRecord: Sendable, Equatable {
 
   package static let notInStep: Int64 = -1
   package static let inStep: Int64 = 1
-  ///
-  /// Below `notInStep` the carrier has lost it, see `lostVersion`.
+
+  /// The version of a record whose change the carrier has lost: pushed again, it is not a new change.
+  package static func lost(_ version: CommitNumber) -> CommitNumber { notInStep - 1 - version }
+
+  /// The item's version when it was last in sync, if the carrier has lost that change; nil if it has not.
+  package var lostVersion: CommitNumber? { version < Self.notInStep ? Self.notInStep - 1 - version : nil }
 
   package init(
     collection: String, key: String, name: [UInt8], counter: Int64, clock: Int64, author: [UInt8], isRemoved: Bool,
@@ -109,12 +115,6 @@ package struct StoredRecord: Sendable, Equatable {
     (self.collection, self.key, self.name, self.counter) = (collection, key, name, counter)
     (self.clock, self.author, self.isRemoved, self.expires) = (clock, author, isRemoved, expires)
     (self.version, self.digest) = (version, digest)
-  /// The version of a record whose change the carrier has lost: pushed again, it is not a new change.
-  package static func lost(_ version: CommitNumber) -> CommitNumber { notInStep - 1 - version }
-
-  /// The item's version when it was last in sync, if the carrier has lost that change; nil if it has not.
-  package var lostVersion: CommitNumber? { version < Self.notInStep ? Self.notInStep - 1 - version : nil }
-
   }
 
   /// Whether its parts have the form of those of a record.

@@ -82,10 +82,10 @@ extension Fleet {
       default: set(.stopped("\(error)"))
       }
       throw error
-    } catch is CancellationError {
     } catch CofferError.diskFull(let path) {
       set(.full("\(CofferError.diskFull(path: path))"))
       throw CofferError.diskFull(path: path)
+    } catch is CancellationError {
       throw CancellationError()
     } catch {
       let isRemoved = if case FleetError.removed = error { true } else { false }

@@ -340,11 +340,11 @@ public struct FleetStatus: Sendable, Hashable {
   public let committer: String
   /// Whether that commit is older than the fleet allows, so that the carrier may withhold later ones.
   public let isStale: Bool
-  /// When it was last in sync; nil for never.
   /// How old that may be; nil for any age.
   ///
   /// See ``Fleet/setGreatestAge(_:)``.
   public let greatestAge: Duration?
+  /// When it was last in sync; nil for never.
   public let lastInStep: Date?
   /// How the last attempt ended.
   public let condition: FleetCondition
@@ -373,13 +373,13 @@ public enum FleetCondition: Sendable, Hashable {
   case stale(since: Date)
   /// The carrier could not be reached, for this reason; the store serves what it has.
   case offline(String)
+  /// The carrier, or the disk of the store, is full, for this reason: what waits is exchanged once there is room.
+  case full(String)
   /// A problem that needs attention, with its reason; the store serves what it has.
   case stopped(String)
   /// The store is no longer a member.
   case left
 }
-  /// The carrier, or the disk of the store, is full, for this reason: what waits is exchanged once there is room.
-  case full(String)
 
 /// Admits one task at a time to a fleet, in order of arrival.
 final class Turns: Sendable {

@@ -326,17 +326,17 @@ struct Merge {
 
 extension StoredRecord {
   var hybridClock: HybridClock { HybridClock(rawValue: UInt64(bitPattern: clock)) }
-}
-
-extension Record {
-  func isSameChange(_ row: StoredRecord) -> Bool {
-    isSameChange(UInt64(clamping: row.counter), row.hybridClock, MemberID(bytes: row.author))
-  }
 
   /// Lets what is pushed over this record be above all that others have seen of `earlier`, and no later than it was.
   mutating func raise(above earlier: StoredRecord) {
     guard version < 0 else { return }
     counter = max(counter, earlier.counter)
     if lostVersion != nil { clock = Int64(bitPattern: max(hybridClock, earlier.hybridClock).rawValue) }
+  }
+}
+
+extension Record {
+  func isSameChange(_ row: StoredRecord) -> Bool {
+    isSameChange(UInt64(clamping: row.counter), row.hybridClock, MemberID(bytes: row.author))
   }
 }

@@ -86,8 +86,8 @@ private actor Journal {
     case .stale(let date):
       "stale: the last commit is from \(Timestamp.text(date)), and the carrier may withhold later ones"
     case .offline(let reason): "offline: \(reason)"
-    case .stopped(let reason): "stopped: \(reason)"
     case .full(let reason): "full: \(reason)"
+    case .stopped(let reason): "stopped: \(reason)"
     case .left: "left"
     }
   }
