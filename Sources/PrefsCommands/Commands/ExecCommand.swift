@@ -100,21 +100,27 @@ struct ExecCommand: ParsableCommand {
   private static let signals = ["HUP": SIGHUP, "INT": SIGINT, "TERM": SIGTERM, "USR1": SIGUSR1, "USR2": SIGUSR2]
 
   mutating func run() throws {
-    let collections = try (common.namedCollections.isEmpty ? [""] : common.namedCollections).map(common.inEnvironment)
-    let session = try CommandSession(common, in: collections, takesCollections: true)
-    if watch { throw try runWatched(session, collections).takeOver() }
-    var said: Set<String> = []
-    let variables = try variables(try session.readInForce(in: collections) { try items(collections, $0) }, &said)
-    closeKeyDescriptors()
-    if mask { throw try supervise { variables }.takeOver() }
-    throw ProgramStart(words: command, environment: variables.block(addingInherited: !pristine)).replaceProcess()
+    let request = try request()
+    guard watch || mask else { return try request.run() }
+    let session = try CommandSession(request.options)
+    if watch { throw try runWatched(session, request).takeOver() }
+    let variables = try request.variables(session)
+    throw try supervise { variables }.takeOver()
   }
 
-  private func runWatched(_ session: CommandSession, _ collections: [NamedCollection]) throws -> SupervisedProgram.End {
+  func request() throws -> ExecRequest {
+    let collections = try (common.namedCollections.isEmpty ? [""] : common.namedCollections).map(common.inEnvironment)
+    return ExecRequest(
+      collections: collections, command: command, prefix: prefix, only: only.map(CommandArguments.value),
+      allow: allow.map(CommandArguments.value), pristine: pristine, options: common.ofSession(in: collections))
+  }
+
+  private func runWatched(_ session: CommandSession, _ request: ExecRequest) throws -> SupervisedProgram.End {
     try session.using(try session.openForReading()) { database in
-      closeKeyDescriptors()
+      request.closeKeyDescriptors()
       let connection = try database.makeConnection()
-      let collections = try connection.read { transaction in try collections.map { try $0.inForce(transaction) } }
+      let collections = try connection.read { transaction in try request.collections.map { try $0.inForce(transaction) }
+      }
       var said: Set<String> = []
       return try supervise(
         observing: { changed in
@@ -138,8 +144,10 @@ struct ExecCommand: ParsableCommand {
         read: {
           session.files.forget()
           do {
-            let read = try session.unlocking(database) { try connection.read { try items(collections, $0) } }
-            return try variables(read, &said)
+            let read = try session.unlocking(database) {
+              try connection.read { try request.items($0, in: collections) }
+            }
+            return try request.variables(read, &said)
           } catch let error as CofferError {
             throw error.whileFollowing
           }
@@ -171,88 +179,5 @@ struct ExecCommand: ParsableCommand {
         output: mask ? try MaskedOutput() : nil, endsGroup: watch)
       return try SupervisedProgram(description, common, read: read).run(signals)
     }
-  }
-
-  /// - Parameter said: What was said of bad values: each is said once.
-  private func variables(_ items: [GivenItem], _ said: inout Set<String>) throws -> EnvironmentVariables {
-    var variables = EnvironmentVariables(prefix: prefix)
-    for item in items {
-      try variables.add(item.key, in: item.collection, item.value, isSecret: item.isSecret)
-      for note in item.notes where said.insert(note).inserted { common.note(note) }
-    }
-    try checkLoading(variables.namesThatChangeLoading)
-    return variables
-  }
-
-  private func closeKeyDescriptors() {
-    // The program must not inherit the descriptors that keys were read from.
-    for descriptor in [common.keyFd, common.passphraseFd, common.recoveryKeyFd, common.vaultKeyFd] {
-      if let descriptor, descriptor > 2 { FileDescriptor.closeOnExecution(descriptor) }
-    }
-  }
-
-  /// Anyone who can write a setting of such a name decides what runs here.
-  private func checkLoading(_ names: [String]) throws {
-    let allowed = allow.flatMap { CommandArguments.value($0).split(separator: ",").map(String.init) }
-    let refused = names.filter { !allowed.contains($0) }
-    guard !refused.isEmpty else { return }
-    let (verb, pronoun) = refused.count == 1 ? ("changes", "it") : ("change", "them")
-    throw Failure(
-      .refused,
-      "\(refused.joined(separator: ", ")) from the settings \(verb) how programs are found and loaded. Omit \(pronoun) with "
-        + "--only, rename \(pronoun) with --prefix, or permit \(pronoun) with --allow \(names.joined(separator: ",")).")
-  }
-
-  private struct GivenItem {
-    let collection: String
-    let key: String
-    let value: Value
-    let isSecret: Bool
-    /// What is to be said of bad values.
-    let notes: [String]
-  }
-
-  private func items(
-    _ collections: [NamedCollection], _ transaction: borrowing ReadTransaction
-  ) throws -> [GivenItem] {
-    var items: [GivenItem] = []
-    let declared = try DeclaredKeys(transaction)
-    for named in collections {
-      let collection = try named.inForce(transaction)
-      // One that is gone, while it is watched, too, must not run the program with the values of its parent.
-      if collection.parent != nil, let environment = collection.environment,
-        try !transaction.hasEnvironment(environment)
-      {
-        throw try environment.notFound(in: transaction)
-      }
-      let effective = try transaction.effectiveSettings(in: collection)
-      let keys = try effective.keys(declared, transaction)
-      if keys.isEmpty { try KeyReference.requireItems(in: collection.name, transaction) }
-      for key in declared.forVariables(keys.filter(isWanted), in: collection.name) {
-        let search = try effective.item(key, transaction)
-        guard let found = search.found else { continue }
-        var isSecret = found.value.kind == .secret || declared.isSecret(key, in: collection.name)
-        if case .stored(let item) = found, !isSecret {
-          isSecret = try transaction.info(forKey: key, inCollection: item.collection)?.kind == .sealed
-        }
-        items.append(
-          GivenItem(
-            collection: collection.name, key: key, value: found.value, isSecret: isSecret, notes: search.notes))
-      }
-    }
-    for key in wanted where !items.contains(where: { $0.key.utf8.elementsEqual(key.utf8) }) {
-      // Another name of the setting is this variable.
-      if !declared.forVariables(wanted, in: collections[0].name).contains(key) { continue }
-      throw KeyReference(key, in: collections[0]).notFound(in: transaction)
-    }
-    return items
-  }
-
-  private var wanted: [String] {
-    only.flatMap { CommandArguments.value($0).split(separator: ",", omittingEmptySubsequences: true).map(String.init) }
-  }
-
-  private func isWanted(_ key: String) -> Bool {
-    only.isEmpty || wanted.contains { $0.utf8.elementsEqual(key.utf8) }
   }
 }

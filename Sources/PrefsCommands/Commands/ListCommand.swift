@@ -95,18 +95,27 @@ struct ListForm: ParsableArguments {
 
   enum Choice {
     case text, json, plain, nul
+
+    init(json: Bool, plain: Bool, nul: Bool) {
+      self = json ? .json : nul ? .nul : plain ? .plain : .text
+    }
+
+    /// A pager for a list that is longer than the terminal.
+    func pager(isOff: Bool) -> Pager? { self == .text && !isOff ? Pager() : nil }
   }
 
-  var choice: Choice {
-    if json { return .json }
-    if nul { return .nul }
-    return plain ? .plain : .text
-  }
+  var choice: Choice { Choice(json: json, plain: plain, nul: nul) }
 
-  /// A pager for a list that is longer than the terminal.
-  var pager: Pager? { choice == .text && !noPager ? Pager() : nil }
+  var pager: Pager? { choice.pager(isOff: noPager) }
 
   mutating func validate() throws {
     if json, plain || nul { throw ValidationError("Use one of --json, --plain and -0.") }
+  }
+}
+
+extension PlainArguments {
+  /// The form of a list; nil if several exclude each other.
+  var listForm: ListForm.Choice? {
+    has("--json") && has("--plain", "-0") ? nil : .init(json: has("--json"), plain: has("--plain"), nul: has("-0"))
   }
 }

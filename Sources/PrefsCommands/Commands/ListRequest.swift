@@ -227,15 +227,15 @@ struct ListRequest: Request {
 }
 
 extension ListRequest {
-  /// Parses the usual forms of `list`; nil for others, which the argument parser handles.
-  init?(plainArguments arguments: ArraySlice<String>) {
-    guard let line = PlainArguments(arguments, flags: ["-l", "--values", "--json"]),
-      line.words.count + (line.collection == nil ? 0 : 1) <= 1
+  /// The request of a plain command line; nil if the argument parser has to parse it.
+  init?(_ line: PlainArguments) throws {
+    guard line.words.count + line.collection.count <= 1, let form = line.listForm,
+      !line.has("--reveal") || line.has("--values")
     else { return nil }
-    let json = line.flags.contains("--json")
+    let place = try line.inEnvironment(line.words.first ?? line.namedCollection ?? "")
     self.init(
-      place: NamedCollection(line.words.first ?? line.collection ?? ""), long: line.flags.contains("-l"),
-      values: line.flags.contains("--values"), form: json ? .json : .text, pager: json ? nil : Pager(),
-      options: line.options)
+      place: place, long: line.has("-l"), values: line.has("--values"), all: line.has("--all"),
+      reveal: line.has("--reveal"), form: form, pager: form.pager(isOff: line.has("--no-pager")),
+      options: line.ofSession(in: [place]))
   }
 }

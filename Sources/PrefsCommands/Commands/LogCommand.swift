@@ -2,12 +2,6 @@ import ArgumentParser
 import Coffer
 import CofferMaintenance
 
-#if canImport(FoundationEssentials)
-  import FoundationEssentials
-#else
-  import Foundation
-#endif
-
 /// The command `prefs log`.
 struct LogCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -60,26 +54,15 @@ struct LogCommand: ParsableCommand {
 
   mutating func run() throws {
     if verify { return try verifyLog() }
-    var filter = try ChangeFilter(what, common)
-    let (changes, isDefaultKey) = try CommandSession(common, in: filter.certainPlaces).read { transaction in
-      filter = try filter.resolved(transaction)
-      let commits = try transaction.rememberedCommits()
-      var changes = commits.flatMap(filter.changes)
-      if let collection = filter.collection?.name, let key = filter.key {
-        let first = commits.first?.number ?? .max
-        changes = try Self.changes(of: key, in: collection, before: first, transaction) + changes
-      }
-      return (changes, try what.map { try transaction.hasObject(forKey: CommandArguments.value($0)) } ?? false)
-    }
-    let wanted = changes.reversed().filter { change in
-      since.map { since in change.time.map { $0 >= since.date } ?? false } ?? true
-    }
-    try write(wanted.prefix(limit ?? .max))
-    if wanted.isEmpty, let collection = filter.collection {
-      let name = filter.key.map { "key \"\($0)\" in " } ?? ""
-      let hint = isDefaultKey && filter.key == nil ? " Name a key of the default collection with -c \"\"." : ""
-      common.note("the log has no matching change of \(name)\(DisplayText.collection(collection.name)).\(hint)")
-    }
+    try common.checkCollectionCount()
+    try request().run()
+  }
+
+  func request() throws -> LogRequest {
+    let filter = try ChangeFilter(what, common)
+    return LogRequest(
+      filter: filter, name: what.map(CommandArguments.value), since: since?.date, limit: limit, form: form.choice,
+      pager: form.pager, color: common.color, options: common.ofSession(in: filter.certainPlaces))
   }
 
   private func verifyLog() throws {
@@ -103,74 +86,5 @@ struct LogCommand: ParsableCommand {
 
   private static func text(_ report: ChangeLogReport) -> String {
     report.problems.isEmpty ? ChangeLogText(report: report).verdict : report.problems.map { "\($0)\n" }.joined()
-  }
-
-  /// The changes in a key's history from commits that the change log no longer contains, oldest first.
-  private static func changes(
-    of key: String, in collection: String, before first: CommitNumber, _ transaction: borrowing ReadTransaction
-  ) throws -> [KeyChange] {
-    func change(_ commit: CommitNumber, _ what: String, _ time: Date, _ author: Author?) -> KeyChange {
-      KeyChange(commit: commit, what: what, collection: collection, key: key, time: time, author: author)
-    }
-    let history = try transaction.history(forKey: key, inCollection: collection).reversed()
-    var changes: [KeyChange] = []
-    var lastEnd: CommitNumber?
-    for item in history {
-      changes.append(change(item.version, item.version == lastEnd ? "updated" : "inserted", item.modified, item.author))
-      changes.append(change(item.endVersion, item.hasExpired ? "expired" : "removed", item.ended, item.endedBy))
-      lastEnd = item.endVersion
-    }
-    if let item = try transaction.info(forKey: key, inCollection: collection) {
-      let author = try? transaction.item(forKey: key, inCollection: collection)?.author
-      changes.append(change(item.version, item.version == lastEnd ? "updated" : "inserted", item.modified, author))
-    }
-    // An overwritten value was not removed.
-    let set = Set(changes.filter { $0.what == "updated" }.map(\.commit))
-    return changes.filter { $0.commit < first && ($0.what == "updated" || !set.contains($0.commit)) }
-  }
-
-  private func write(_ changes: ArraySlice<KeyChange>) throws {
-    var output = StandardOutput(pager: form.pager)
-    let text = ChangeText(form: .json)
-    switch form.choice {
-    case .json: output.write(JSONText.array(changes.map { text.object($0) }) + "\n")
-    case .plain:
-      for change in changes {
-        output.write(fields(change).map(DisplayText.plainField).joined(separator: "\t") + "\n")
-        try output.breathe()
-      }
-    case .nul:
-      for change in changes {
-        output.write(fields(change).joined(separator: "\t") + "\0")
-        try output.breathe()
-      }
-    case .text:
-      var table = Table()
-      if !changes.isEmpty { table.add(["COMMIT", "TIME", "AUTHOR", "CHANGE", "KEY"]) }
-      for change in changes { table.add(row(change).map { DisplayText.escapingControls($0) }) }
-      let style = common.style
-      for line in table.lines(rightAligned: [0], colored: { column, cell in column < 2 ? style.faint(cell) : cell }) {
-        output.write(line)
-        try output.breathe()
-      }
-    }
-    try output.finish()
-  }
-
-  private func row(_ change: KeyChange) -> [String] {
-    let place = change.collection.map { KeyText.of(change.key ?? "", in: $0) } ?? ""
-    return [
-      "\(change.commit)", change.time.map(Timestamp.text) ?? "", change.author?.description ?? "",
-      change.action == nil ? change.what : "", change.action ?? place,
-    ]
-  }
-
-  /// Number, time, program, user, host, actor, what happened, collection, key.
-  private func fields(_ change: KeyChange) -> [String] {
-    let author = change.author
-    return [
-      "\(change.commit)", change.time.map(Timestamp.text) ?? "", author?.program ?? "", author?.user ?? "",
-      author?.host ?? "", author?.actor ?? "", change.what, change.collection ?? "", change.key ?? "",
-    ]
   }
 }

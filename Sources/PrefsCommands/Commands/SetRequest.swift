@@ -195,19 +195,24 @@ struct SetRequest: Request {
 }
 
 extension SetRequest {
-  /// Parses the usual forms of `set`; nil for others, which the argument parser handles.
-  init?(plainArguments arguments: ArraySlice<String>) {
-    let types = ShortValueType.allCases.map { "--" + $0.rawValue }
-    guard let line = PlainArguments(arguments, flags: types), line.words.count == 2, line.flags.count <= 1 else {
-      return nil
-    }
-    let reference = KeyReference(line.words[0], collection: line.collection)
-    // Refused with an error by the parser's way.
-    if reference.key.isEmpty { return nil }
-    var options = line.options
-    options.environments = reference.certainPlaces.compactMap(\.environment)
+  /// The request of a plain command line; nil if the argument parser has to parse it.
+  init?(_ line: PlainArguments) throws {
+    let (file, value) = (line.value("--value-file"), line.words.dropFirst().first)
+    guard line.words.count == (file == nil ? 2 : 1) else { return nil }
+    // A type by either way, once.
+    let types = line.flags.filter(ShortValueType.flags.contains).map { String($0.dropFirst(2)) }
+    let given = types + [line.value("-t", "--type")].compactMap(\.self)
+    let type = given.first.flatMap(ValueType.init)
+    guard given.count <= 1, (type == nil) == given.isEmpty else { return nil }
+    let (isSecret, isEncoded) = (line.has("--secret"), line.has("--base64") || line.has("--hex"))
+    let isArgument = value != nil && value != "-"
+    guard !isArgument || !isSecret && !line.has("--strip-newline"), !line.has("--base64") || !line.has("--hex"),
+      type == nil || type == .data || !isEncoded && (type == .string || !isSecret)
+    else { return nil }
+    let reference = try line.referenceToSet(line.words[0])
     self.init(
-      reference: reference, value: line.words[1],
-      type: line.flags.first.flatMap { ValueType(rawValue: String($0.dropFirst(2))) }, options: options)
+      reference: reference, value: value, type: type, base64: line.has("--base64"), hex: line.has("--hex"),
+      valueFile: file, stripNewline: line.has("--strip-newline"), secret: isSecret, ifAbsent: line.has("--if-absent"),
+      options: line.ofSession(in: reference.certainPlaces, isWriting: true))
   }
 }

@@ -63,13 +63,17 @@ struct ValueRequest: Request {
 }
 
 extension ValueRequest {
-  /// Parses the usual forms of `get`; nil for others, which the argument parser handles.
-  init?(plainArguments arguments: ArraySlice<String>) {
-    guard let line = PlainArguments(arguments, flags: ["--json", "-n", "--no-newline"]), line.words.count == 1 else {
-      return nil
-    }
+  /// The request of a plain command line; nil if the argument parser has to parse it.
+  init?(_ line: PlainArguments) throws {
+    let forms = ["--json", "--base64", "--hex"].filter { line.has($0) }
+    guard line.words.count == 1, forms.count <= 1, !line.has("--json") || !line.has("--show-origin"),
+      line.value("-o", "--output") != ""
+    else { return nil }
+    let reference = try line.reference(line.words[0])
     self.init(
-      reference: KeyReference(line.words[0], collection: line.collection), json: line.flags.contains("--json"),
-      noNewline: line.flags.contains { $0 != "--json" }, options: line.options)
+      reference: reference, fallback: line.value("--default"), json: line.has("--json"),
+      noNewline: line.has("-n", "--no-newline"), base64: line.has("--base64"), hex: line.has("--hex"),
+      showOrigin: line.has("--show-origin"), output: line.value("-o", "--output"),
+      options: line.ofSession(in: reference.certainPlaces))
   }
 }

@@ -2,7 +2,7 @@ import ArgumentParser
 import Coffer
 
 /// The options that every command takes, before or after its name.
-package struct CommonOptions: ParsableArguments, Talking {
+package struct CommonOptions: ParsableArguments, CommonArguments, Talking {
   package init() {}
 
   @Option(
@@ -14,7 +14,7 @@ package struct CommonOptions: ParsableArguments, Talking {
     help: ArgumentHelp(
       "Use the store, the key file and the collection of an application's Preferences by default.",
       valueName: "identifier"))
-  var app: String?
+  package var app: String?
 
   @Option(
     name: [.customShort("c"), .long], parsing: .unconditionalSingleValue,
@@ -93,29 +93,10 @@ package struct CommonOptions: ParsableArguments, Talking {
   /// The style of standard output.
   package var style: Style { Style(isOn: color.applies(to: 1)) }
 
-  /// The collections named by `-c`, for commands that take several; the application's if there is no `-c`.
-  package var namedCollections: [String] {
-    collection.isEmpty ? [app].compactMap(\.self) : collection.map(CommandArguments.value)
-  }
-
-  /// The same for commands that take a single one.
-  var namedCollection: String? { namedCollections.last }
-
   func checkCollectionCount() throws {
     guard collection.count <= 1 else {
       throw Failure(.usage, "-c was given \(collection.count) times; only one collection is possible here.")
     }
-  }
-
-  /// The options for a session.
-  ///
-  /// - Parameters:
-  ///   - force: Whether to set values that violate their declarations.
-  ///   - undeclared: Whether to set keys that are not declared.
-  func ofSession(force: Bool, undeclared: Bool) -> SessionOptions {
-    var options = ofSession
-    (options.allowsBadValues, options.allowsUndeclared) = (force, undeclared)
-    return options
   }
 
   /// The options for a session.

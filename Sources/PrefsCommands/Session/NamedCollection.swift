@@ -48,56 +48,6 @@ extension NamedCollection {
 }
 
 extension CommonOptions {
-  /// The requested environment.
-  private var environment: (name: String, isVariable: Bool)? {
-    env.map { ($0, false) } ?? Environment.variable("PREFS_ENV").map { ($0, true) }
-  }
-
-  /// The collection in the requested environment.
-  func inEnvironment(_ collection: String) throws -> NamedCollection {
-    try NamedCollection(collection, environment: environment?.name, isVariable: environment?.isVariable ?? false)
-  }
-
-  /// The collection named by an argument, else by `-c`; nil if neither is given.
-  ///
-  /// - Throws: ``Failure`` if `--env` is given for all collections.
-  func collection(_ argument: String?) throws -> NamedCollection? {
-    if let name = argument.map(CommandArguments.value) ?? namedCollection { return try inEnvironment(name) }
-    if env != nil { throw Failure(.usage, "--env is for one collection. Name it.") }
-    return nil
-  }
-
-  /// The entry named by an argument.
-  func reference(_ argument: String) throws -> KeyReference {
-    try KeyReference(argument, collection: namedCollection).inEnvironments(inEnvironment)
-  }
-
-  /// The entry that an argument names for a command that sets its value.
-  ///
-  /// - Throws: ``Failure`` with the status `usage` for an empty key, which an empty variable of a shell leaves.
-  func referenceToSet(_ argument: String) throws -> KeyReference {
-    let reference = try reference(argument)
-    guard reference.key.isEmpty else { return reference }
-    throw Failure(.usage, "the key is empty; nothing was changed. Name one, as COLLECTION/KEY.")
-  }
-
-  /// The session's options for these collections.
-  func ofSession(
-    in collections: [NamedCollection], isWriting: Bool = false, force: Bool = false, undeclared: Bool = false
-  ) -> SessionOptions {
-    var options = ofSession(force: force, undeclared: undeclared)
-    options.environments = collections.filter { isWriting || $0.parent != nil }.compactMap(\.environment)
-    return options
-  }
-
-  /// Whether an environment is requested.
-  var hasEnvironment: Bool { environment != nil }
-
-  /// The collection in the requested environment, or unchanged if its name already has an environment.
-  func inEnvironmentUnlessOne(_ collection: String) throws -> NamedCollection {
-    try NamedCollection(collection, environment: environment?.name, isVariable: true)
-  }
-
   /// Refuses `--env` for all collections, and for names with an environment.
   func checkEnvironment(of collections: [String?]) throws {
     guard let env else { return }

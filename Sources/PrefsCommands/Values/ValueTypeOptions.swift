@@ -48,4 +48,6 @@ enum ShortValueType: String, EnumerableFlag {
   case string, int, double, bool, date, data, url, uuid, array, dict
 
   var type: ValueType { ValueType(rawValue: rawValue) ?? .auto }
+
+  static let flags = allCases.map { "--" + $0.rawValue }
 }

@@ -20,7 +20,7 @@ struct ChangeFilter {
   }
 
   /// Reads `COLLECTION` or `COLLECTION/KEY`; with `-c` the whole argument is a key.
-  init(_ argument: String?, _ common: CommonOptions) throws {
+  init(_ argument: String?, _ common: some CommonArguments) throws {
     let argument = argument.map(CommandArguments.value)
     if common.namedCollection != nil {
       collection = try common.collection(nil)
