@@ -6,7 +6,7 @@ ROUNDS ?= 7
 SOURCES = Sources Tests Benchmarks Examples Package.swift
 
 .DEFAULT_GOAL := help
-.PHONY: help deps test-deps build release install uninstall package test-package demo test test-install models examples acceptance docs sanitize soak fuzz load \
+.PHONY: help deps test-deps build release install uninstall package test-package test-static demo test test-install models examples acceptance docs sanitize soak fuzz load \
   bench bench-configuration api interface lint format clean
 
 help: ## Show this list
@@ -22,7 +22,9 @@ test-deps: deps
 build: deps ## Build everything, for debugging
 	$(SWIFT) build
 
-release: deps ## Build the tool as it is meant to be used
+export STATIC
+
+release: deps ## Build the tool as it is meant to be used (STATIC=1 with all libraries inside)
 	@Scripts/install-programs.sh python3
 	@Scripts/build-release.sh
 
@@ -83,6 +85,11 @@ test-install: ## Install into a folder that goes away, and check the manual page
 models: ## Check the models in Documentation/Models with Spin, and that it finds an error in each of their twins
 	@Scripts/install-programs.sh spin gcc
 	@Tests/Models/run
+
+# Not part of `make test`: it needs root, and builds everything twice, as prefs-fleet is not static.
+test-static: ## Build the tool with all libraries inside, and use it in a root with nothing but /proc
+	@$(MAKE) release STATIC=1
+	@Tests/Static/run .build/release/prefs
 
 # Not part of `make test`: it needs root, and the packages of a complete system.
 test-package: release ## Install, use, upgrade and remove the Debian package, in a system of its own

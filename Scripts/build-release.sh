@@ -2,6 +2,10 @@
 # Builds the tool and the programs beside it, or the products of other names that are given, as it is meant to be used: optimized and, on Linux, with
 # the libraries of Swift and C++ inside, so that it starts quickly and runs where Swift is not installed. OpenSSL and SQLite
 # stay outside, where the system keeps them safe.
+#
+# With STATIC=1, on Linux with glibc, they and the C library are inside as well: the tool starts faster, and runs in an empty
+# folder with /proc. It has to be built again when one of them gets a security update. `prefs-fleet` is not: distributions do
+# not have all of what libcurl needs as archives.
 set -eu
 cd "$(dirname "$0")/.."
 swift=${SWIFT:-swift}
@@ -32,21 +36,40 @@ use_fast_start() {
   fi
 }
 
+# An executable that is moved to an address of its own at each start, as the dynamic one is, without a loader.
+use_static_libraries() {
+  clang=$(dirname "$(command -v "$swift")")/clang
+  for archive in libc.a libcrypto.a libsqlite3.a libz.a; do
+    [ -f "$("$clang" -print-file-name="$archive")" ] || {
+      echo "build-release: STATIC=1 needs $archive; on Debian: libc6-dev libssl-dev libsqlite3-dev zlib1g-dev" >&2
+      exit 1
+    }
+  done
+  # zlib, for SQLite's own functions.
+  static="-Xswiftc -Xclang-linker -Xswiftc -static-pie -Xlinker -lz -Xlinker -lm"
+}
+
 options=
 static_cxx=
 linker=
+static=
 case "$(uname -s)" in
   Linux)
     use_static_cxx
     use_fast_start
     # SQLite and OpenSSL must be the system's: by default the tool's own folder would be searched first.
     options="--static-swift-stdlib --disable-local-rpath"
+    [ -z "${STATIC:-}" ] || use_static_libraries
     ;;
+  *) [ -z "${STATIC:-}" ] || echo "build-release: STATIC=1 is for Linux; ignored" >&2 ;;
 esac
-[ $# -gt 0 ] || set -- prefs-formats prefs-fleet prefs-ui prefs
+# prefs-fleet first: with STATIC=1 other options follow, with which everything is compiled again.
+[ $# -gt 0 ] || set -- prefs-fleet prefs-formats prefs-ui prefs
 for product; do
+  libraries=$static
+  [ "$product" != prefs-fleet ] || libraries=
   # shellcheck disable=SC2086 # Words.
-  "$swift" build -c release --product "$product" $options $static_cxx $linker
+  "$swift" build -c release --product "$product" $options $static_cxx $linker $libraries
   # Manual pages are needed only to install the tool; that of prefs also calls prefs-ui, so prefs comes last.
   case "$product" in
     prefs | prefs-fleet)

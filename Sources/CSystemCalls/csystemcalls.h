@@ -11,8 +11,34 @@
 #include <unistd.h>
 
 #if defined(__linux__)
+#include <link.h>
+#include <sys/auxv.h>
 #include <sys/prctl.h>
 #endif
+#if defined(__GLIBC__)
+#include <nss.h>
+#endif
+
+// Whether this program has its libraries inside: elf(5), it names no loader
+static inline int coffer_is_static(void) {
+#if defined(__linux__)
+  const ElfW(Phdr) *headers = (const ElfW(Phdr) *)getauxval(AT_PHDR);
+  for (unsigned long index = 0; index < getauxval(AT_PHNUM); index++) {
+    if (headers[index].p_type == PT_INTERP) return 0;
+  }
+  return headers != NULL;
+#else
+  return 0;
+#endif
+}
+
+// Users and groups of /etc/passwd and /etc/group alone: nsswitch.conf(5) may name others, which are shared libraries
+static inline void coffer_find_users_in_files(void) {
+#if defined(__GLIBC__)
+  __nss_configure_lookup("passwd", "files");
+  __nss_configure_lookup("group", "files");
+#endif
+}
 
 // siginfo_t is a union, whose parts every C library names differently
 

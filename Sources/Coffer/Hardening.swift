@@ -1,4 +1,5 @@
 import CofferCrypto
+import CofferStorage
 
 #if os(Linux)
   import CSystemCalls
@@ -63,3 +64,6 @@ package enum Cryptography {
     OpenSSLLibrary.setUpAlone(withNamesAndWords: withNamesAndWords)
   }
 }
+
+/// The libraries that the program is linked with.
+package typealias Libraries = LinkedLibraries

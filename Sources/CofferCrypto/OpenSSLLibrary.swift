@@ -2,6 +2,11 @@ internal import COpenSSL
 
 /// Setup of OpenSSL for the process.
 package enum OpenSSLLibrary {
+  /// Its version, and when it was built.
+  package static var version: String {
+    [OPENSSL_VERSION, OPENSSL_BUILT_ON].map { String(cString: OpenSSL_version($0)) }.joined(separator: ", ")
+  }
+
   /// Sets OpenSSL up on first use; all code that uses OpenSSL calls this first.
   ///
   /// OpenSSL's own exit handler is left out: it frees locks and generators while other threads may still be writing

@@ -44,7 +44,7 @@ enum HelpText {
       "",
       "prefs help COMMAND describes a command, with examples. prefs help options lists",
       "the options of all commands, and says which store and which key are used.",
-      "prefs --exit-codes, prefs --version",
+      "prefs --exit-codes, prefs --version, with --verbose those of its libraries",
     ]
     return lines.map { $0 + "\n" }.joined()
   }

@@ -16,6 +16,11 @@ public enum PrefsTool {
   /// The version that `prefs --version` prints.
   public static let version = "0.1.0"
   static var versionLine: String { "prefs \(version)" }
+  /// The version with those of the libraries.
+  private static var versionText: String {
+    let place = Libraries.areInside ? "Both are inside this program." : "Both are the system's."
+    return ([versionLine] + Libraries.versions + [place]).map { $0 + "\n" }.joined()
+  }
 
   /// Runs the tool with the arguments of this process, and ends the process with its exit code.
   public static func main() -> Never {
@@ -42,6 +47,7 @@ public enum PrefsTool {
 
   /// What a program does before anything secret is in its memory.
   package static func prepare() {
+    Libraries.prepare()
     FileDescriptor.rememberPassed()
     // If the system refuses, the tool works without it, and keys are left out of dumps one by one.
     CoreLimit.remember()
@@ -60,8 +66,8 @@ public enum PrefsTool {
       if let request = PlainArguments.request(arguments) {
         Cryptography.setUpAlone(withNamesAndWords: false)
         try request.run()
-      } else if arguments == ["--version"] {
-        try StandardOutput.write(versionLine + "\n")
+      } else if arguments.contains("--version"), arguments.allSatisfy(["--version", "--verbose", "-v"].contains) {
+        try StandardOutput.write(arguments.count > 1 ? versionText : versionLine + "\n")
       } else if arguments == ["help", "options"] {
         try StandardOutput.write(HelpText.options)
       } else if let failure = try startProgram(arguments) {

@@ -92,6 +92,11 @@ package final class SQLiteLibrary: Sendable {
       // RTLD_DEEPBIND: it exports SQLite's own names, and must resolve them to its own functions.
       flags |= 0x8
     #endif
+    // It would bring another C library along.
+    guard !LinkedLibraries.areInside else {
+      throw StorageError.unsupported(
+        reason: "this program has its libraries inside and cannot load SQLCipher's; use the package of your system")
+    }
     guard let handle = names.lazy.compactMap({ dlopen($0, flags) }).first else {
       throw StorageError.unsupported(
         reason: "SQLCipher's library is not installed; on Debian and Ubuntu it is in the package libsqlcipher0 or "
