@@ -85,7 +85,7 @@ struct UICommand: ParsableCommand {
     ) { events.send("vault", #"{"unlocked":\#($0)}"#) }
     let store = try PageStore(
       database, session: session, scope: try scope(database), isReadOnly: readOnly,
-      mayReveal: reveal || !readOnly, vault: vault)
+      mayReveal: reveal || !readOnly, vault: vault, undoChanged: { events.send("undoing", $0) })
     let opens = !noOpen && listen == nil && BrowserOpener.hasScreen
     try PageProcess(
       store: store, place: place, lifetime: lifetime, events: events, opensBrowser: opens, talking: session.options

@@ -24,6 +24,12 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 PATIENCE = 20
 
+# What the value of a row says: its text, or the state of its switch, its menu or its field.
+SHOWN = """(cell) => {
+  const control = cell.querySelector('input, select');
+  return !control ? cell.textContent : control.type === 'checkbox' ? String(control.checked) : control.value;
+}"""
+
 
 class Store:
     """A store in a home of its own, and the tool that works with it."""
@@ -260,12 +266,13 @@ class Browser:
 
     def rows(self):
         """The rows that are drawn, in their order: name, value, classes."""
-        return self.driver.execute_script("""
+        return self.driver.execute_script(f"""
+            const shown = {SHOWN};
             return [...document.querySelectorAll('.row')].filter((row) => row.querySelector('.value'))
-              .sort((a, b) => a.ariaPosInSet - b.ariaPosInSet).map((row) => ({
+              .sort((a, b) => a.ariaRowIndex - b.ariaRowIndex).map((row) => ({{
                 name: (row.querySelector('.collection')?.textContent ?? '') + row.querySelector('.key').textContent,
-                value: row.querySelector('.value').textContent, summary: row.querySelector('.summary').textContent,
-                classes: [...row.classList], index: Number(row.ariaPosInSet) - 1 }))""")
+                value: shown(row.querySelector('.value')), summary: row.querySelector('.summary').textContent,
+                classes: [...row.classList], index: Number(row.ariaRowIndex) - 1 }}))""")
 
     def row(self, name):
         return next((row for row in self.rows() if row["name"] == name), None)

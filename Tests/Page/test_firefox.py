@@ -45,6 +45,26 @@ class FirefoxTests(PageCase):
         self.store.prefs("set", "notes/count", "4")
         firefox.wait(lambda: self.row("notes/count") == "4")
 
+    def click_value(self, name):
+        self.firefox.wait(lambda: self.firefox.script("""
+            const row = [...document.querySelectorAll('.row')].find((row) => row.querySelector('.name')?.innerText.startsWith(arguments[0]));
+            row?.querySelector('.value.editable, .value input')?.click();
+            return Boolean(row?.querySelector('.value input'))""", name))
+
+    def test_a_row_is_changed_in_place_and_undone_and_redone_after_a_reload(self):
+        firefox = self.firefox
+        self.click_value("editor/size")
+        firefox.type(".row .value input:not([type=checkbox])", "18\ue007")
+        self.wait_value("editor/size", "18")
+        self.open_page()
+        firefox.click("#undo:enabled")
+        self.firefox.wait(lambda: self.stored("editor/size") is None)
+        self.open_page()
+        firefox.click("#redo:enabled")
+        self.wait_value("editor/size", "18")
+        firefox.click(".row .switch input")
+        self.wait_value("editor/autosave", "true")
+
     def test_a_sealed_value_is_revealed_and_hidden_again(self):
         firefox = self.firefox
         firefox.choose("vault/pin")

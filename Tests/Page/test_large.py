@@ -92,7 +92,7 @@ class LargeTests(unittest.TestCase):
           return [...document.querySelectorAll('.row')].filter((row) => {
             const { top, bottom } = row.getBoundingClientRect();
             return bottom > box.top + 1 && top < box.bottom - 1;
-          }).map((row) => Number(row.ariaPosInSet ?? row.getAttribute('aria-posinset'))).sort((a, b) => a - b);
+          }).map((row) => Number(row.getAttribute('aria-rowindex'))).sort((a, b) => a - b);
         };
         document.documentElement.style.fontSize = '200%';
         await pause();

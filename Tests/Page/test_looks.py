@@ -43,7 +43,7 @@ class KeyboardTests(PageCase):
         active = browser.one("#list").get_attribute("aria-activedescendant")
         row = browser.one(f"#{active}")
         self.assertEqual(row.get_attribute("aria-selected"), "true")
-        self.assertEqual(row.get_attribute("aria-posinset"), "2")
+        self.assertEqual(row.get_attribute("aria-rowindex"), "2")
         browser.one("#list").send_keys(Keys.END)
         browser.wait(lambda: browser.text("#details-title") == first[-1])
         browser.one("#list").send_keys(Keys.HOME)
@@ -90,6 +90,13 @@ class AccessibilityTests(PageCase):
                          "editor/backup-after", "editor/greeting", "mail/token"]:
                 browser.choose(name)
                 self.expect_no_serious_finding(browser, name)
+            browser.driver.execute_script("document.getElementById('row-' + arguments[0]).querySelector('.editable').click()",
+                                          browser.row("editor/zoom")["index"])
+            browser.wait(lambda: browser.all(".row.editing input"))
+            browser.keys("9")
+            browser.wait(lambda: "0.25 to 4" in browser.row("editor/zoom")["summary"])
+            self.expect_no_serious_finding(browser, "a value changed in its row")
+            browser.keys(Keys.ESCAPE)
             browser.choose("notes/first")
             browser.fill("#editor textarea", "mine")
             self.store.prefs("set", "notes/first", f"theirs {dark}")

@@ -142,6 +142,64 @@ import Testing
     try await page.close()
   }
 
+  @Test("A new tab undoes and redoes what another one saved, until something else is saved")
+  func undoOfAnotherTab() async throws {
+    let page = try await page()
+    var session = try await page.session()
+    func save(_ value: String) async throws {
+      let theme = change(
+        "theme", "editor", try version(page, "theme", "editor"), "\"type\":\"string\",\"text\":\"\(value)\"")
+      #expect(try await page.call("change", "{\"changes\":[\(theme)]}", session: session).status == 200)
+    }
+    /// What a new tab gets to know.
+    func next(_ kind: String) async throws -> Int? {
+      let answer = try await page.trade(try page.credentials.makeToken())
+      session = try PageSession(answer)
+      let about = try #require(answer.object["about"] as? [String: Any])
+      let undoing = try #require(about["undoing"] as? [String: Any])
+      return (undoing[kind] as? [String: Any])?["number"] as? Int
+    }
+    func undo(_ number: Int?) async throws {
+      let number = try #require(number)
+      #expect(try await page.call("undo", "{\"undo\":\(number)}", session: session).status == 200)
+    }
+    #expect(try await next("undo") == nil)
+    try await save("one")
+    try await save("two")
+    for value in ["one", "dark"] {
+      try await undo(try await next("undo"))
+      #expect(try text(page, "theme", "editor") == value)
+    }
+    #expect(try await next("undo") == nil)
+    for value in ["one", "two"] {
+      try await undo(try await next("redo"))
+      #expect(try text(page, "theme", "editor") == value)
+    }
+    try await undo(try await next("undo"))
+    try await save("three")
+    #expect(try await next("redo") == nil)
+    try await undo(try await next("undo"))
+    #expect(try text(page, "theme", "editor") == "one")
+    try await page.close()
+  }
+
+  @Test("A row can be changed in place if it is short, of a simple type, not secret and not locked")
+  func rows() async throws {
+    let page = try await ServedPage { transaction in
+      for (key, value) in [
+        ("bool", .bool(true)), ("double", .double(1)), ("int", .int(9_007_199_254_740_993)), ("list", .array([])),
+        ("long", .string(String(repeating: "x", count: 201))), ("lines", .string("a\nb")),
+        ("secret", .secret(Secret("s"))), ("text", .string("short")),
+      ] as [(String, Value)] {
+        try transaction.setObject(value, forKey: key, inCollection: "c")
+      }
+    }
+    let rows = try await page.call("list", session: page.session()).object["rows"] as? [[String: Any]] ?? []
+    let texts = rows.compactMap { row in (row["text"] as? String).map { "\(row["key"] ?? "") \($0)" } }
+    #expect(texts == ["bool true", "double 1.0", "int 9007199254740993", "text short"])
+    try await page.close()
+  }
+
   @Test("Saves of two names of one setting are made and undone one by one, and together")
   func undoOfNames() async throws {
     let page = try await ServedPage { transaction in

@@ -4,12 +4,15 @@ import { call } from "./server.js";
 import { element, identity, message, nameOf, visible } from "./elements.js";
 
 export class Changes {
-  /// - hooks: `saved(settings)`, `changed()`, `review(changes)`, and `unlock()`, which resolves to whether the vault is unlocked.
-  constructor(bar, undoButton, hooks) {
-    Object.assign(this, { bar, undoButton, hooks });
+  /// - hooks: `saved(settings)`, `changed()`, `review(changes)`, `met()`, `refused(change)`, and `unlock()`, which resolves to
+  /// whether the vault is unlocked.
+  constructor(bar, undoButton, redoButton, hooks) {
+    Object.assign(this, { bar, undoButton, redoButton, hooks });
     this.pending = new Map();
-    this.undos = [];
+    /// For settings that this page has just saved: the version before, and the one that it made. Rows may still show the former.
+    this.own = new Map();
     undoButton.addEventListener("click", () => this.undo());
+    redoButton.addEventListener("click", () => this.redo());
   }
 
   get(setting) { return this.pending.get(identity(setting)); }
@@ -54,13 +57,28 @@ export class Changes {
     } });
   }
 
+  /// Whether a save of this page made one state of a setting of the other.
+  isOwn(before, after) {
+    const own = this.own.get(identity(before));
+    return own !== undefined && own.before === before.version && own.after === after.version;
+  }
+
+  /// Drops what all rows show by now.
+  forget(saves) { for (const [name, own] of this.own) if (saves.includes(own)) this.own.delete(name); }
+
+  /// Saves a change of a row once those before it are saved. Resolves to whether it is saved.
+  saveInTurn(change) {
+    this.turn = (this.turn ?? Promise.resolve()).then(() => this.save([change]));
+    return this.turn;
+  }
+
   /// Saves changes in one transaction: the given ones, or all.
   ///
   /// Resolves to whether they are saved.
   async save(changes = [...this.pending.values()]) {
     // A second click before the answer must not save again.
     if (this.isSaving || changes.length === 0 || changes.some(({ problem, theirs }) => problem || theirs)) return false;
-    const request = { changes: changes.map(requestOf) };
+    const request = { changes: changes.map((change) => requestOf(change, this.own.get(identity(change.setting)))) };
     let answer;
     this.isSaving = true;
     try {
@@ -74,25 +92,29 @@ export class Changes {
     this.isSaving = false;
     for (const change of changes) {
       const name = identity(change.setting);
+      const saved = answer.settings.find((setting) => identity(setting) === name);
+      if (saved) this.own.set(name, { before: change.setting.version, after: saved.version });
       const later = this.pending.get(name);
       if (later === change) this.pending.delete(name);
       // Edited again meanwhile: that edit is now based on the saved value.
-      else if (later) later.setting = answer.settings.find((setting) => identity(setting) === name) ?? later.setting;
+      else if (later) later.setting = saved ?? later.setting;
     }
     this.remember(answer, changes.length === 1 ? `Saved ${visible(nameOf(changes[0].setting))}.` : `Saved ${changes.length} changes as one.`);
     return true;
   }
 
   remember(answer, text) {
-    this.undos.push(answer.undo);
-    this.undoButton.disabled = false;
+    this.takeUndoing(answer.undoing);
     this.draw();
     this.hooks.saved(answer.settings);
     message(text, { button: "Undo", action: () => this.undo(answer.undo) });
   }
 
   fail(error, changes) {
+    // What was typed in a row is kept as an unsaved change.
+    const keep = (change) => { if (change.text !== undefined && !this.get(change.setting)) this.pending.set(identity(change.setting), change); };
     if (error.kind === "conflict") {
+      changes.forEach(keep);
       this.meet(error.answer.settings);
       message(error.message, { isError: true });
       return;
@@ -102,9 +124,12 @@ export class Changes {
       : changes.find(({ setting }) => setting.collection === collection && setting.key === key);
     if (change && error.kind === "format") {
       change.problem = reason ? `The value must be ${reason}.` : error.message;
+      keep(change);
       this.draw();
       this.hooks.refused(change);
     } else {
+      changes.forEach(keep);
+      this.draw();
       message(visible(error.message), { isError: true, seconds: 15 });
     }
   }
@@ -119,7 +144,7 @@ export class Changes {
     });
     if (met.length === 0) return;
     this.draw();
-    this.hooks.met();
+    this.hooks.met(met[0]);
   }
 
   /// Bases our change on the current version, which it will overwrite.
@@ -129,27 +154,41 @@ export class Changes {
     this.draw();
   }
 
-  /// Undoes a save of this page: the given one, or the last.
-  async undo(number = this.undos.at(-1)) {
+  /// Takes over what the program says can be undone and redone: it is the same for all tabs, and outlives them.
+  takeUndoing(state) {
+    if (state.revision < (this.undoing?.revision ?? 0)) return;
+    this.undoing = state;
+    for (const [button, word, next] of [[this.undoButton, "Undo", state.undo], [this.redoButton, "Redo", state.redo]]) {
+      button.disabled = !next;
+      button.title = next ? `${word}: ${next.count > next.settings.length ? `${next.count} settings`
+        : next.settings.map((setting) => visible(nameOf(setting))).join(", ")}` : "";
+    }
+  }
+
+  redo() { return this.undo(this.undoing?.redo?.number, "Redone."); }
+
+  /// Undoes a save, or redoes an undone one: the given one, or the last.
+  async undo(number = this.undoing?.undo?.number, text = "Undone.") {
     if (number === undefined) return;
     try {
       const answer = await call("undo", { undo: number });
+      this.takeUndoing(answer.undoing);
       this.hooks.saved(answer.settings);
-      message("Undone.", { button: "Redo", action: () => this.undo(answer.undo) });
+      const isUndo = text === "Undone.";
+      message(text, { button: isUndo ? "Redo" : "Undo", action: () => this.undo(answer.undo, isUndo ? "Redone." : "Undone.") });
     } catch (error) {
-      if (error.kind === "vaultLocked" && await this.hooks.unlock()) return this.undo(number);
+      if (error.kind === "vaultLocked" && await this.hooks.unlock()) return this.undo(number, text);
       const isConflict = error.kind === "conflict";
       message(isConflict ? "It cannot be undone: it has changed since." : visible(error.message), { isError: true });
-      if (!isConflict && error.kind !== "notFound") return;
     }
-    this.undos = this.undos.filter((other) => other !== number);
-    this.undoButton.disabled = this.undos.length === 0;
   }
 }
 
-function requestOf({ setting, type, text, restore, remove }) {
+/// - own: The versions of this page's last save of the setting: a row may not show it yet.
+function requestOf({ setting, type, text, restore, remove }, own) {
   const { collection, key } = setting;
-  return { collection, key, version: setting.version ?? 0, type, text, restore, remove };
+  const version = own?.before === setting.version ? own.after : setting.version;
+  return { collection, key, version: version ?? 0, type, text, restore, remove };
 }
 
 /// The result of a change, in a line.

@@ -2,7 +2,7 @@
 
 import { call } from "./server.js";
 import { authorText, collectionName, copy, element, fill, identity, marked, message, nameOf, shortValue, timeText, visible } from "./elements.js";
-import { editorFor, types } from "./editors.js";
+import { editedType, editorFor, types } from "./editors.js";
 import { baseType } from "./limits.js";
 import { newText } from "./changes.js";
 
@@ -53,7 +53,7 @@ export class Details {
     if (pending && pending.setting.version !== setting.version) pending.theirs = setting;
     const hadFocus = this.box.querySelector("#editor")?.contains(document.activeElement);
     this.setting = setting;
-    this.type = pending?.type ?? this.startType(setting);
+    this.type = pending?.type ?? editedType(setting);
     // Elements that look the same stay: the user may be typing into one.
     if (this.box.hidden || this.drawn !== this.state()) {
       this.draw();
@@ -72,13 +72,6 @@ export class Details {
   state() {
     const { setting, ...pending } = this.changes.get(this.setting) ?? {};
     return JSON.stringify([this.setting, pending]);
-  }
-
-  startType(setting) {
-    const declared = setting.declaration && baseType(setting.declaration.type);
-    if (declared && declared !== "any") return declared;
-    if (setting.type === "sealed") return "string";
-    return setting.type === "any" ? "string" : setting.type;
   }
 
   hide() {
@@ -148,7 +141,7 @@ export class Details {
       return this.withButtons(area, pending, true);
     }
     this.editor = editorFor({
-      setting, type: this.type, text: pending?.typed ?? pending?.text ?? (this.type === this.startType(setting) ? setting.text ?? "" : ""),
+      setting, type: this.type, text: pending?.typed ?? pending?.text ?? (this.type === editedType(setting) ? setting.text ?? "" : ""),
       changed: () => this.edited(),
     });
     area.append(element("div", { class: "line" }, this.editor.node),
@@ -209,7 +202,7 @@ export class Details {
   edited() {
     const { setting } = this;
     const { text, typed, problem } = this.editor.read();
-    const isSame = text !== undefined && text === setting.text && this.type === this.startType(setting) && !setting.isNew;
+    const isSame = text !== undefined && text === setting.text && this.type === editedType(setting) && !setting.isNew;
     const theirs = this.changes.get(setting)?.theirs;
     if (isSame && !theirs) this.changes.drop(setting);
     else this.changes.collect({ setting, type: this.type, text, typed, problem, theirs });

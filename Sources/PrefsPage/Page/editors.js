@@ -7,13 +7,24 @@ import { baseType, problemOfLimits, problemOfText } from "./limits.js";
 /// The types to choose from for an undeclared setting.
 export const types = ["string", "int", "double", "bool", "date", "array", "dict", "data", "url", "uuid", "json", "secret"];
 
-/// - setting: As the program describes it. `type`: the type to edit. `text`: the value to begin with.
-export function editorFor({ setting, type, text, changed }) {
+/// The type that an editor of a setting begins with.
+export function editedType(setting) {
+  const declared = setting.declaration && baseType(setting.declaration.type);
+  if (declared && declared !== "any") return declared;
+  if (setting.type === "sealed") return "string";
+  return setting.type === "any" ? "string" : setting.type;
+}
+
+const labelOfDetails = { "aria-labelledby": "details-title", "aria-describedby": "editor-problem editor-limits" };
+
+/// - setting: As the program describes it. `type`: the type to edit. `text`: the value to begin with. `isInRow`: whether there is
+/// room for one line only.
+export function editorFor({ setting, type, text, changed, label = labelOfDetails, isInRow = false }) {
   const declaration = setting.declaration;
-  const label = { "aria-labelledby": "details-title", "aria-describedby": "editor-problem editor-limits" };
   const choices = declaration?.limits?.find((limit) => limit.choices)?.choices;
   const make = choices ? choiceEditor
-    : { bool: switchEditor, date: dateEditor, array: treeEditor, dict: treeEditor, data: fileEditor, string: textEditor,
+    : { bool: switchEditor, date: dateEditor, array: treeEditor, dict: treeEditor, data: fileEditor,
+      string: isInRow ? lineEditor : textEditor,
       json: textEditor, secret: secretEditor }[baseType(type)] ?? lineEditor;
   const editor = make({ type: baseType(type), text, label, changed, choices });
   return {

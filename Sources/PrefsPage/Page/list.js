@@ -1,7 +1,8 @@
 // The list: rows are created as they come into view, and fetched in blocks.
 
 import { call } from "./server.js";
-import { collectionName, element, identity, shortValue, visible } from "./elements.js";
+import { collectionName, element, identity, visible } from "./elements.js";
+import { RowEditing } from "./rows.js";
 
 const blockSize = 100;
 const keptBlocks = 30;
@@ -11,7 +12,8 @@ const greatestHeight = 8e6;
 const markTime = 4000;
 
 export class SettingsList {
-  /// - hooks: `selected(setting)`, `opened()`, `counted(answer)`, `pendingFor(setting)`, `failed(error)`.
+  /// - hooks: `selected(setting)`, `opened()`, `counted(answer)`, `pendingFor(setting)`, `failed(error)`, `isReadOnly()`,
+  /// `save(change)`, `collect(change)`, `isOwn(before, after)`.
   constructor(box, rows, hooks) {
     Object.assign(this, { box, rows, hooks });
     this.filter = { search: "", filter: "all", collection: null };
@@ -22,6 +24,15 @@ export class SettingsList {
     this.marks = new Map();
     this.selected = -1;
     this.generation = 0;
+    this.editing = new RowEditing({
+      isReadOnly: hooks.isReadOnly, collect: hooks.collect,
+      save: async (change) => { if (!await hooks.save(change)) this.redraw(change.setting); },
+      ended: (isBlur) => {
+        this.forget();
+        this.draw();
+        if (!isBlur) box.focus({ preventScroll: true });
+      },
+    });
     box.addEventListener("scroll", () => this.draw(), { passive: true });
     box.addEventListener("keydown", (event) => this.key(event));
     box.addEventListener("wheel", (event) => {
@@ -119,12 +130,14 @@ export class SettingsList {
   draw() {
     const height = this.rowHeight();
     this.rows.style.height = `${Math.min(this.total * height, greatestHeight)}px`;
+    this.box.setAttribute("aria-rowcount", this.total);
     const { top } = this;
     const first = Math.max(0, Math.floor(top / height) - 5);
     const last = Math.min(this.total, Math.ceil((top + this.box.clientHeight) / height) + 5);
     // Rows are placed as without a limit of the height, then moved to the view.
     this.offset = top - this.box.scrollTop;
     for (let block = Math.floor(first / blockSize); block * blockSize < last; block += 1) this.want(block);
+    this.followField(first, last);
     for (const [index, node] of this.nodes) {
       if (index < first || index >= last) { node.remove(); this.nodes.delete(index); }
     }
@@ -139,14 +152,50 @@ export class SettingsList {
     const node = this.nodes.get(index);
     const state = this.state(index, setting);
     // A row that looks the same stays: the user may be clicking it.
-    const isSame = node?.dataset.state === state;
+    const isSame = node !== undefined && (node.dataset.state === state || this.editing.field?.row === node);
     const fresh = isSame ? node : this.row(index, setting);
     fresh.style.transform = `translateY(${index * height - this.offset}px)`;
     if (isSame) return;
     fresh.dataset.state = state;
+    const hadFocus = node?.contains(document.activeElement);
     if (node) node.replaceWith(fresh);
     else this.rows.append(fresh);
     this.nodes.set(index, fresh);
+    if (hadFocus) (fresh.querySelector(".value input, .value select") ?? this.box).focus({ preventScroll: true });
+  }
+
+  /// Keeps the row with a field where its setting is now. If that is no longer in view, what was typed is saved.
+  followField(first, last) {
+    const { field } = this.editing;
+    if (!field || this.isFollowing) return;
+    for (let index = first; index < last; index += 1) {
+      const setting = this.setting(index);
+      // Rows that are being fetched may have it.
+      if (!setting) return;
+      if (!this.editing.isIn(setting)) continue;
+      if (this.hooks.isOwn(field.setting, setting)) field.setting = setting;
+      if (this.nodes.get(index) === field.row) return;
+      for (const [old, node] of this.nodes) if (node === field.row) this.nodes.delete(old);
+      this.nodes.get(index)?.remove();
+      this.nodes.set(index, field.row);
+      field.row.id = `row-${index}`;
+      return;
+    }
+    this.isFollowing = true;
+    this.editing.leave({ isBlur: true });
+    this.isFollowing = false;
+  }
+
+  /// Draws the row with a field as any other one.
+  forget() { for (const node of this.nodes.values()) if (node.classList.contains("editing")) node.dataset.state = ""; }
+
+  /// Draws a row again: what its switch or menu shows was not saved.
+  redraw(setting) {
+    for (const [index, node] of this.nodes) {
+      const shown = this.setting(index);
+      if (shown && identity(shown) === identity(setting)) node.dataset.state = "";
+    }
+    this.draw();
   }
 
   /// Everything that a row shows.
@@ -159,26 +208,39 @@ export class SettingsList {
 
   row(index, setting) {
     const properties = {
-      id: `row-${index}`, class: "row", role: "option", "aria-setsize": this.total, "aria-posinset": index + 1,
+      id: `row-${index}`, class: "row", role: "row", "aria-rowindex": index + 1,
       "aria-selected": index === this.selected ? "true" : "false",
       onclick: () => { this.select(index); this.hooks.opened(); },
     };
-    if (!setting) return element("div", properties, element("span", { class: "key" }, "…"));
+    if (!setting) return element("div", properties, element("span", { class: "key", role: "gridcell" }, "…"));
     const pending = this.hooks.pendingFor(setting);
     const words = [setting.changed && setting.declared && "changed", setting.problem && "problem", setting.locked && "locked", pending && "unsaved"];
     const isInherited = setting.origin?.startsWith("parent:");
     const marked = this.isMarked(setting);
     properties.class = ["row", ...words.filter(Boolean), marked && "fresh", (setting.origin === "default" || isInherited) && "unset"]
       .filter(Boolean).join(" ");
+    const cell = this.editing.cell(setting, pending);
+    if (cell.classList.contains("editable")) cell.addEventListener("click", (event) => { event.stopPropagation(); this.edit(index); });
     return element("div", properties,
-      element("span", { class: "name" },
+      element("span", { class: "name", role: "gridcell" },
         setting.collection !== "" && element("span", { class: "collection" }, `${visible(setting.collection)}/`),
         element("span", { class: "key", dir: "auto" }, visible(setting.key)),
         words.filter(Boolean).map((word) => element("span", { class: `tag ${word}` }, word)),
         isInherited && element("span", { class: "tag" }, `from ${visible(setting.origin.slice("parent:".length))}`)),
-      element("span", { class: "value", dir: "auto" }, shortValue(setting)),
-      element("span", { class: "summary", dir: "auto" }, setting.problem ?? visible(setting.summary)),
-      element("span", { class: "type" }, setting.type));
+      cell,
+      element("span", { class: "summary", dir: "auto", role: "gridcell" }, setting.problem ?? visible(setting.summary)),
+      element("span", { class: "act", role: "gridcell" }, this.editing.reset(setting, pending)),
+      element("span", { class: "type", role: "gridcell" }, setting.type));
+  }
+
+  /// Selects a row, and changes its value there; in the details if the row has no room.
+  async edit(index) {
+    await this.select(index);
+    const setting = this.setting(index);
+    const row = this.nodes.get(index);
+    if (!setting || !row || index !== this.selected) return;
+    if (this.editing.allows(setting) && !this.hooks.pendingFor(setting)) this.editing.begin(row, setting);
+    else this.hooks.opened();
   }
 
   /// Highlights settings for a moment that have just been changed.
@@ -208,11 +270,19 @@ export class SettingsList {
   }
 
   key(event) {
+    // A control in a row.
+    if (event.target !== this.box) {
+      if (event.key === "Escape") this.box.focus({ preventScroll: true });
+      return;
+    }
     const page = Math.max(1, Math.floor(this.box.clientHeight / this.rowHeight()) - 1);
     const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -this.total, End: this.total };
     if (event.key in steps && !event.ctrlKey && !event.altKey && !event.metaKey) {
       event.preventDefault();
       this.select(Math.min(this.total - 1, Math.max(0, this.selected + steps[event.key])));
+    } else if (event.key === "F2" && this.selected >= 0) {
+      event.preventDefault();
+      this.edit(this.selected);
     } else if (event.key === "Enter" && this.selected >= 0) {
       event.preventDefault();
       this.hooks.opened();

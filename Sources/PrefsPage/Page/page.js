@@ -13,18 +13,24 @@ const searchBox = node("search");
 let about = {};
 let isNarrow = matchMedia("(max-width: 50rem)");
 
-const changes = new Changes(node("pending"), node("undo"), {
+const changes = new Changes(node("pending"), node("undo"), node("redo"), {
   saved(settings) {
     list.mark(settings.map(({ collection, key }) => [collection, key]));
     details.saved(settings);
     refresh({ isAutomatic: false });
   },
   changed() { list.draw(); },
-  met() { details.draw(); },
-  refused() { details.draw(); },
+  met(setting) { showChange(setting); },
+  refused({ setting }) { showChange(setting); },
   review: (collected) => review(collected, () => changes.save()),
   unlock: () => askPassphrase(about.vaultKeyFile),
 });
+
+/// Shows what has happened to an unsaved change; that of a row gets the details for it.
+function showChange(setting) {
+  if (setting && (!details.setting || !changes.get(details.setting))) details.show(setting);
+  else details.draw();
+}
 
 const details = new Details(node("details"), changes, {
   close() {
@@ -44,6 +50,13 @@ const list = new SettingsList(node("list"), node("rows"), {
   counted,
   pendingFor: (setting) => changes.get(setting),
   failed,
+  isReadOnly: () => about.readOnly,
+  save: (change) => changes.saveInTurn(change),
+  isOwn: (before, after) => changes.isOwn(before, after),
+  collect(change) {
+    changes.collect(change);
+    details.show(change.setting);
+  },
 });
 
 const sidebar = new Sidebar(node("collections"), node("collection-menu"), () => show());
@@ -161,9 +174,13 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
     searchBox.focus();
     searchBox.select();
-  } else if (event.key === "z" && (event.ctrlKey || event.metaKey) && !isTyping) {
+  } else if (event.key.toLowerCase() === "z" && (event.ctrlKey || event.metaKey) && !isTyping) {
     event.preventDefault();
-    changes.undo();
+    if (event.shiftKey) changes.redo();
+    else changes.undo();
+  } else if (event.key === "y" && event.ctrlKey && !isTyping) {
+    event.preventDefault();
+    changes.redo();
   } else if (event.key === "Escape" && !details.box.hidden && !isTyping) {
     details.hooks.close();
   }
@@ -194,7 +211,9 @@ function committed({ keys }) {
     if (isOver) return;
     const names = seen;
     [timer, seen] = [undefined, []];
+    const own = [...changes.own.values()];
     await refresh();
+    changes.forget(own);
     if (names) list.mark(names);
     const affected = (setting) => !names || names.some(([collection, key]) => collection === setting.collection && key === setting.key);
     const edited = [...changes.pending.values()].filter(({ setting }) => affected(setting));
@@ -213,13 +232,15 @@ async function start() {
   }
   node("store").textContent = visible(about.store) + (about.readOnly ? " (read-only)" : "");
   node("new").hidden = about.readOnly;
-  node("undo").hidden = about.readOnly;
+  node("undo").hidden = node("redo").hidden = about.readOnly;
+  changes.takeUndoing(about.undoing);
   document.title = `Settings: ${about.store.split("/").at(-1)}`;
   await show();
   node("list").focus({ preventScroll: true });
   performance.mark("first-row");
   follow({
     commit: committed,
+    undoing: (state) => changes.takeUndoing(state),
     vault({ unlocked }) {
       node("vault").hidden = !unlocked;
       if (!unlocked) details.hideRevealed?.();

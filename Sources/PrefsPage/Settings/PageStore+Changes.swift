@@ -13,57 +13,6 @@ struct ChangeConflict: Error {
   let settings: [String]
 }
 
-/// What one save of the page did, so that it can be undone.
-struct UndoRecord: Sendable {
-  struct Entry: Sendable {
-    let collection: String
-    let key: String
-    /// The previous item; nil if there was none.
-    let before: Item?
-    /// The version after the save, or after the undo of later saves; 0 if the key was removed.
-    var version: CommitNumber
-
-    fileprivate func isOf(_ other: Entry, version: CommitNumber) -> Bool {
-      self.version == version && key.utf8.elementsEqual(other.key.utf8)
-        && collection.utf8.elementsEqual(other.collection.utf8)
-    }
-  }
-
-  let number: Int64
-  var entries: [Entry]
-}
-
-/// The saves of the page that can be undone.
-struct UndoStack: Sendable {
-  private var records: [UndoRecord] = []
-  private var last: Int64 = 0
-  /// The maximum number of them: each keeps values in memory.
-  private static let limit = 100
-
-  mutating func add(_ entries: [UndoRecord.Entry]) -> Int64 {
-    last += 1
-    records = records.suffix(Self.limit - 1) + [UndoRecord(number: last, entries: entries)]
-    return last
-  }
-
-  func record(_ number: Int64) -> UndoRecord? { records.first { $0.number == number } }
-
-  /// Removes a record that was undone, and bases earlier ones on the versions after the undo.
-  ///
-  /// - Parameter undoing: The record of the undo, with the same keys.
-  mutating func remove(_ record: UndoRecord, undoing: [UndoRecord.Entry]) {
-    records.removeAll { $0.number == record.number }
-    for (undone, left) in zip(record.entries, undoing) {
-      let earlier = undone.before?.version ?? 0
-      for index in records.indices {
-        for place in records[index].entries.indices where records[index].entries[place].isOf(undone, version: earlier) {
-          records[index].entries[place].version = left.version
-        }
-      }
-    }
-  }
-}
-
 extension PageStore {
   /// A change to a setting.
   private struct Change {
@@ -119,13 +68,13 @@ extension PageStore {
     return try answer(entries)
   }
 
-  private func requireWritable() throws {
+  func requireWritable() throws {
     guard !isReadOnly else {
       throw Failure(.refused, "this page is read-only: it was started read-only, or the store is read-only.")
     }
   }
 
-  private func requireUnchanged(
+  func requireUnchanged(
     _ expected: [(collection: String, key: String, version: CommitNumber)], _ json: SettingJSON,
     _ transaction: borrowing ReadWriteTransaction
   ) throws {
@@ -138,7 +87,7 @@ extension PageStore {
   }
 
   /// The items before a change of settings, including those under other names of theirs, which follow.
-  private func snapshot(
+  func snapshot(
     _ settings: [(collection: String, key: String)], _ transaction: borrowing ReadWriteTransaction
   ) throws -> [UndoRecord.Entry] {
     let places = settings.map { SettingPlace($0.key, in: $0.collection) }
@@ -154,7 +103,7 @@ extension PageStore {
   }
 
   /// The same with the versions after the change.
-  private func left(
+  func left(
     _ entries: [UndoRecord.Entry], _ transaction: borrowing ReadWriteTransaction
   ) throws -> [UndoRecord.Entry] {
     try transaction.letNamesFollow()
@@ -197,52 +146,16 @@ extension PageStore {
   }
 
   /// The settings as they are now, and the number that undoes the save.
-  private func answer(_ entries: [UndoRecord.Entry], undone: UndoRecord? = nil) throws -> String {
-    let number = undoing.withLock { undoing in
-      if let undone { undoing.remove(undone, undoing: entries) }
-      return undoing.add(entries)
+  func answer(_ entries: [UndoRecord.Entry], undone: UndoRecord? = nil) throws -> String {
+    let (number, state) = undoing.withLock { undoing in
+      (undone.map { undoing.replace($0, with: entries) } ?? undoing.add(entries), undoing.json)
     }
+    undoChanged(state)
     let json = json
     let settings = try connection.read { transaction in
       try entries.map { try json.whole($0.key, $0.collection, transaction) }
     }
-    return JSONText.object([("undo", "\(number)"), ("settings", JSONText.array(settings))])
-  }
-
-  // MARK: - Undoing
-
-  /// Restores the items that a save of this page changed, unless they have changed since.
-  ///
-  /// - Throws: ``ChangeConflict``.
-  func undo(_ request: PageRequest) throws -> String {
-    guard let number = try request.integer("undo"), let record = undoing.withLock({ $0.record(number) }) else {
-      throw Failure(.notFound, "there is no change with this number to undo.")
-    }
-    try requireWritable()
-    let json = json
-    session.files.forget()
-    let entries = try unlocking {
-      try connection.readWrite { transaction in
-        // It existed before.
-        transaction.session.settingRules?.allowsUndeclared = true
-        try requireUnchanged(record.entries.map { ($0.collection, $0.key, $0.version) }, json, transaction)
-        let before = try snapshot(record.entries.map { ($0.collection, $0.key) }, transaction)
-        for entry in record.entries { try bringBack(entry, transaction) }
-        return try left(before, transaction)
-      }
-    }
-    return try answer(entries, undone: record)
-  }
-
-  private func bringBack(_ entry: UndoRecord.Entry, _ transaction: borrowing ReadWriteTransaction) throws {
-    let (key, collection) = (entry.key, entry.collection)
-    if let before = entry.before {
-      try transaction.setObject(
-        before.value, forKey: key, inCollection: collection, expires: before.expires, due: before.due)
-      try transaction.replaceMetadata(before.metadata, forKey: key, inCollection: collection)
-    } else {
-      try transaction.removeObject(forKey: key, inCollection: collection)
-    }
+    return JSONText.object([("undo", "\(number)"), ("undoing", state), ("settings", JSONText.array(settings))])
   }
 
   // MARK: - History

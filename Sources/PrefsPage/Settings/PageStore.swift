@@ -21,15 +21,18 @@ final class PageStore: Sendable {
   private let index: Mutex<SettingsIndex>
   private let files = Mutex<(collections: [ByteString], task: Task<Void, Never>)?>(nil)
   let undoing = Mutex(UndoStack())
+  /// Called with what can be undone now, as JSON.
+  let undoChanged: @Sendable (String) -> Void
   let session: CommandSession
   let vault: PageVault
 
   /// - Throws: If the store cannot be read.
   init(
     _ database: Database, session: CommandSession, scope: CollectionScope, isReadOnly: Bool, mayReveal: Bool = true,
-    vault: PageVault
+    vault: PageVault, undoChanged: @escaping @Sendable (String) -> Void = { _ in }
   ) throws {
     self.database = database
+    self.undoChanged = undoChanged
     self.session = session
     self.vault = vault
     self.mayReveal = mayReveal
@@ -188,7 +191,7 @@ final class PageStore: Sendable {
     JSONText.object([
       ("store", JSONText.quoted(database.path)), ("readOnly", isReadOnly ? "true" : "false"),
       ("version", JSONText.quoted(PrefsTool.version)), ("mayReveal", mayReveal ? "true" : "false"),
-      ("vaultKeyFile", vault.hasKeyFile ? "true" : "false"),
+      ("vaultKeyFile", vault.hasKeyFile ? "true" : "false"), ("undoing", undoing.withLock { $0.json }),
     ])
   }
 

@@ -10,14 +10,29 @@ struct SettingJSON {
   /// Longer values cannot be edited in a page.
   private static let editedByteCount = 4 << 20
 
-  /// An entry of the list.
+  /// Longer texts are edited in the details, not in a row of the list.
+  private static let rowByteCount = 200
+  /// The types that a row has room to edit.
+  private static let rowTypes: Set = ["bool", "int", "double", "string"]
+
+  /// An entry of the list; with the initial text of an editor, and the limits that it checks, if it can be changed in its row.
   func row(_ key: String, _ collection: String, _ transaction: borrowing some Reading & ~Copyable) throws -> String {
-    JSONText.object(try members(key, collection, limit: Self.listedByteCount, transaction).members)
+    var (members, value, isEditable) = try members(key, collection, limit: Self.listedByteCount, transaction)
+    let declaration = reader.declared.setting(key, in: collection)?.declaration
+    let declared = declaration?.type.description
+    let type = declared == nil || declared == SettingType.any.description ? value?.kind.name : declared
+    let text = value.map(ValueText.text) ?? ""
+    let fits = text.utf8.count <= Self.rowByteCount && !text.unicodeScalars.contains { $0.value < 0x20 }
+    if isEditable, fits, let type, Self.rowTypes.contains(type), value != nil || type != "bool" {
+      members.append(("text", JSONText.quoted(text)))
+      if let declaration { members.append(("declaration", declaration.json)) }
+    }
+    return JSONText.object(members)
   }
 
   /// A setting with all its details, and the initial text of an editor.
   func whole(_ key: String, _ collection: String, _ transaction: borrowing some Reading & ~Copyable) throws -> String {
-    var (members, value) = try members(key, collection, limit: Self.editedByteCount, transaction)
+    var (members, value, _) = try members(key, collection, limit: Self.editedByteCount, transaction)
     members.append(("text", try value.map { JSONText.quoted(try EditedText.text(of: $0)) } ?? "null"))
     if let setting = reader.declared.setting(key, in: collection) {
       members += [
@@ -43,10 +58,10 @@ struct SettingJSON {
     return reader.isSealed(collection) ? nil : try transaction.item(forKey: key, inCollection: collection)?.author
   }
 
-  /// - Returns: Also the value, if it may be shown and is not too long.
+  /// - Returns: Also the value, if it may be shown and is not too long, and whether it may be shown and changed.
   private func members(
     _ key: String, _ collection: String, limit: Int, _ transaction: borrowing some Reading & ~Copyable
-  ) throws -> (members: [(name: String, json: String)], value: Value?) {
+  ) throws -> (members: [(name: String, json: String)], value: Value?, isEditable: Bool) {
     let info = try transaction.info(forKey: key, inCollection: collection)
     let declaration = reader.declared.setting(key, in: collection)?.declaration
     let effective = try reader.effectiveSettings(in: collection, transaction)
@@ -77,19 +92,21 @@ struct SettingJSON {
     let problems =
       try findings(key, collection, info, transaction).map(\.text)
       + search.problems.filter { $0.place != own }.map { "\($0)." }
+    let isConcealed = isHidden || kind == Value.Kind.sealed.name
+    let lock = effective.locked(key)
     let isDefault = value != nil && value == declaration?.defaultValue && search.problems.isEmpty
     members += [
       ("changed", info != nil && !isDefault ? "true" : "false"),
       ("declared", declaration == nil ? "false" : "true"),
-      ("hidden", isHidden || kind == Value.Kind.sealed.name ? "true" : "false"),
+      ("hidden", isConcealed ? "true" : "false"),
       ("long", isLong ? "true" : "false"),
       ("summary", JSONText.quoted(declaration?.summary ?? "")),
       ("problem", problems.isEmpty ? "null" : JSONText.quoted(problems.joined(separator: " "))),
       ("shownSize", shownInfo.map { "\($0.byteCount)" } ?? "null"),
       ("parent", parent.map(JSONText.quoted) ?? "null"),
-      ("locked", effective.locked(key).map { JSONText.quoted($0.place.description) } ?? "null"),
+      ("locked", lock.map { JSONText.quoted($0.place.description) } ?? "null"),
     ]
-    return (members, isHidden ? nil : value)
+    return (members, isHidden ? nil : value, !isConcealed && !isLong && lock == nil)
   }
 
   /// The value in the list: never a secret, and nothing sealed.
