@@ -17,12 +17,17 @@ struct UICommand: ParsableCommand {
 
       Examples:
         prefs ui
+        prefs ui editor/theme
         prefs ui --read-only -c editor
         prefs ui --env staging
         prefs ui --app org.example.editor
         prefs ui --no-open --port 8421
         prefs ui --listen unix:/run/user/1000/settings.sock
       """)
+
+  @Argument(
+    help: "Open the page at this setting: KEY or COLLECTION/KEY; with -c a key.", completion: Completions.keys)
+  var key: String?
 
   @Flag(help: "Change nothing, and reveal no secret.")
   var readOnly = false
@@ -85,7 +90,8 @@ struct UICommand: ParsableCommand {
     ) { events.send("vault", #"{"unlocked":\#($0)}"#) }
     let store = try PageStore(
       database, session: session, scope: try scope(database), isReadOnly: readOnly,
-      mayReveal: reveal || !readOnly, vault: vault, undoChanged: { events.send("undoing", $0) })
+      mayReveal: reveal || !readOnly, vault: vault,
+      opening: try opened(database), undoChanged: { events.send("undoing", $0) })
     let opens = !noOpen && listen == nil && BrowserOpener.hasScreen
     try PageProcess(
       store: store, place: place, lifetime: lifetime, events: events, opensBrowser: opens, talking: session.options
@@ -106,6 +112,13 @@ extension UICommand {
       throw Failure(.notFound, "there is no environment \"\(name)\" there. `prefs env list` shows those that exist.")
     }
     return CollectionScope(named: environments.map(\.collection))
+  }
+
+  /// The setting that is named.
+  private func opened(_ database: Database) throws -> (collection: String, key: String)? {
+    guard let reference = try key.map(common.reference) else { return nil }
+    let found = try database.makeConnection().read { try reference.resolved($0) }
+    return (found.collection, found.key)
   }
 
   /// Unlocks the vault with the named key.

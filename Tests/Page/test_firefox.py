@@ -65,6 +65,18 @@ class FirefoxTests(PageCase):
         firefox.click(".row .switch input")
         self.wait_value("editor/autosave", "true")
 
+    def test_a_search_word_a_due_date_and_the_help(self):
+        firefox = self.firefox
+        firefox.type("#search", "type:int notes")
+        firefox.wait(lambda: firefox.text("#count") == "1 setting")
+        firefox.choose("notes/count")
+        firefox.click("#dates summary")
+        firefox.script("document.getElementById('due').value = '2030-01-31T08:30'")
+        firefox.click("#save-dates")
+        firefox.wait(lambda: '"due"' in self.store.prefs("get", "--json", "notes/count"))
+        firefox.click("#help")
+        firefox.wait(lambda: "is:problem" in (firefox.text("dialog") or ""))
+
     def test_a_sealed_value_is_revealed_and_hidden_again(self):
         firefox = self.firefox
         firefox.choose("vault/pin")

@@ -52,7 +52,7 @@ extension CommonArguments {
   }
 
   /// The entry named by an argument.
-  func reference(_ argument: String) throws -> KeyReference {
+  package func reference(_ argument: String) throws -> KeyReference {
     try KeyReference(argument, collection: namedCollection).inEnvironments(inEnvironment)
   }
 

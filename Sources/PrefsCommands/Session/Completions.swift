@@ -15,7 +15,7 @@ import Coffer
 /// run.
 package enum Completions {
   /// Keys, as `KEY` and `COLLECTION/KEY`.
-  static let keys = CompletionKind.custom { words, index, prefix in
+  package static let keys = CompletionKind.custom { words, index, prefix in
     offers(words, index, prefix) { line, database in
       let prefix = line.prefix
       return try database.makeConnection().read { transaction in

@@ -9,12 +9,12 @@ import Coffer
 /// A reference to an entry.
 package struct KeyReference {
   let place: NamedCollection
-  let key: String
+  package let key: String
 
   /// What else the text may name, split at its later slashes; the store says which of them it is.
   private let others: [KeyReference]
 
-  var collection: String { place.name }
+  package var collection: String { place.name }
 
   init(_ key: String, in place: NamedCollection) { self.init(key, in: place, or: []) }
 
@@ -67,7 +67,7 @@ package struct KeyReference {
   /// that is there or has declared settings.
   ///
   /// - Throws: ``Failure`` with the status `usage` if it names several, and `notFound` if the environment does not exist.
-  func resolved(_ transaction: borrowing some Reading & ~Copyable) throws -> KeyReference {
+  package func resolved(_ transaction: borrowing some Reading & ~Copyable) throws -> KeyReference {
     guard !isCertain else { return KeyReference(key, in: try place.inForce(transaction)) }
     let readings = ([self] + others).map { KeyReference($0.key, in: $0.place) }
     let declared = try DeclaredKeys(transaction)

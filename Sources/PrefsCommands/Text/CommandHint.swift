@@ -8,6 +8,11 @@ package enum CommandHint {
   /// - Parameter words: The words after `prefs`, as a shell reads them.
   package static func text(_ words: String) -> String { "prefs \(words)\(storeOptions)" }
 
+  /// - Parameter operand: A last word, as a shell reads it, that is no option even if it begins with a dash.
+  package static func text(_ words: String, literally operand: String) -> String {
+    "prefs \(words)\(storeOptions) -- \(operand)"
+  }
+
   /// A word as a shell reads it.
   package static func quoted(_ word: String) -> String {
     let isPlain =

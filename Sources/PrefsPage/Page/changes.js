@@ -185,10 +185,10 @@ export class Changes {
 }
 
 /// - own: The versions of this page's last save of the setting: a row may not show it yet.
-function requestOf({ setting, type, text, restore, remove }, own) {
+function requestOf({ setting, type, text, restore, remove, dates }, own) {
   const { collection, key } = setting;
   const version = own?.before === setting.version ? own.after : setting.version;
-  return { collection, key, version: version ?? 0, type, text, restore, remove };
+  return { collection, key, version: version ?? 0, type, text, restore, remove, dates };
 }
 
 /// The result of a change, in a line.

@@ -2,7 +2,7 @@
 
 import { call } from "./server.js";
 import { authorText, collectionName, copy, element, fill, identity, marked, message, nameOf, shortValue, timeText, visible } from "./elements.js";
-import { editedType, editorFor, types } from "./editors.js";
+import { dateField, editedType, editorFor, types } from "./editors.js";
 import { baseType } from "./limits.js";
 import { newText } from "./changes.js";
 
@@ -103,7 +103,7 @@ export class Details {
       setting.problem && element("p", { class: "problem", role: "note" }, `It ${visible(setting.problem)}`),
       setting.locked && element("p", { class: "locked", role: "note" },
         `An administrator of this computer has locked it, in ${visible(setting.locked)}.`),
-      this.conflict(pending), this.valueArea(pending), this.facts(), this.historyArea());
+      this.conflict(pending), this.valueArea(pending), this.facts(), this.datesArea(), this.historyArea(), this.links());
     this.say(pending?.problem);
     this.drawn = this.state();
   }
@@ -195,6 +195,52 @@ export class Details {
       ["Expires", timeText(setting.expires)], ["Renew by", timeText(setting.due)],
     ].filter(([, text]) => text);
     return element("dl", {}, facts.map(([name, text]) => [element("dt", {}, name), element("dd", {}, visible(String(text)))]));
+  }
+
+  // Expiry and due date
+
+  datesArea() {
+    const { setting } = this;
+    const isStored = setting.version !== null && setting.version !== undefined;
+    if (this.hooks.isReadOnly() || setting.locked || setting.isNew || !isStored) return undefined;
+    const expires = dateField(setting.expires, { id: "expires" });
+    const due = dateField(setting.due, { id: "due" });
+    const problem = element("p", { class: "problem", role: "alert" });
+    const read = () => {
+      const dates = { expires: expires.read(), due: due.read() };
+      const isPast = dates.expires !== null && dates.expires !== setting.expires && Date.parse(dates.expires) <= Date.now();
+      problem.textContent = isPast ? "An expiry must be in the future." : "";
+      return isPast ? undefined : dates;
+    };
+    const save = async () => {
+      const dates = read();
+      if (dates) await this.changes.save([{ setting, dates }]);
+    };
+    const box = element("div", { class: "dates", onkeydown: (event) => {
+      if (event.key !== "Enter" || event.target.matches("button")) return;
+      event.preventDefault();
+      event.stopPropagation();
+      save();
+    } },
+    element("label", {}, "It expires, and is removed ", expires.node),
+    element("label", {}, "It is due for renewal, and stays ", due.node), problem,
+    element("div", { class: "line" },
+      element("button", { type: "button", id: "save-dates", class: "main", onclick: save }, "Save dates"),
+      (setting.expires || setting.due) && element("button", { type: "button", id: "remove-dates",
+        onclick: () => this.changes.save([{ setting, dates: { expires: null, due: null } }]) }, "Remove dates")));
+    const area = element("details", { id: "dates", open: this.datesAreOpen === identity(setting), ontoggle: () => {
+      this.datesAreOpen = area.open ? identity(setting) : undefined;
+    } }, element("summary", {}, "Expiry and renewal"), box);
+    return area;
+  }
+
+  /// The same in a terminal.
+  links() {
+    const { setting } = this;
+    if (setting.isNew) return undefined;
+    return element("p", { class: "line" },
+      setting.command && element("button", { type: "button", id: "copy-command", title: setting.command, onclick: () => copy(setting.command) }, "Copy as command"),
+      setting.link && element("button", { type: "button", id: "copy-link", title: setting.link, onclick: () => copy(setting.link) }, "Copy link"));
   }
 
   // Editing

@@ -114,3 +114,25 @@ export async function exportSettings(filter) {
     message(visible(error.message), { isError: true });
   }
 }
+
+/// What a search takes, and what keys do.
+export function showHelp() {
+  const rows = (entries) => element("dl", {}, entries.map(([name, text]) => [element("dt", {}, name), element("dd", {}, text)]));
+  const keys = (...names) => names.map((name, index) => [index > 0 && " ", element("kbd", {}, name)]);
+  return open("Search words and keys", [
+    element("h3", {}, "In the search"),
+    rows([
+      ["theme dark", "settings that have both words in their name, summary or text"],
+      ["type:int", "settings of a type"],
+      ["changed:2d", "changed in the last two days; also changed:12h, changed:2026-01-31"],
+      ["by:ada", "last changed by this program, user, host or actor"],
+      ["is:problem", "what the program does not accept; also is:changed, is:secret, is:sealed, is:locked, is:expiring, is:due"],
+    ]),
+    element("h3", {}, "In the list"),
+    rows([
+      [keys("/"), "search"], [keys("↑", "↓"), "walk through the list"], [keys("Enter"), "edit the setting beside the list"],
+      [keys("F2"), "edit the value in its row; Enter saves, Escape goes back"],
+      [keys("Ctrl", "Z"), "undo the last save"], [keys("Ctrl", "Y"), "redo it"], [keys("?"), "show this"],
+    ]),
+  ], [{ label: "Close", isMain: true, act: (close) => close() }]);
+}

@@ -101,16 +101,31 @@ function choiceEditor({ text, label, changed, choices }) {
 }
 
 function dateEditor({ text, label, changed }) {
-  const local = (date) => new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, -1);
-  const start = text && !Number.isNaN(Date.parse(text)) ? local(new Date(text)) : "";
-  const input = element("input", { ...label, type: "datetime-local", step: "0.001", value: start, oninput: changed });
+  const field = dateField(text, { ...label, oninput: changed });
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   return {
-    node: element("span", { class: "line" }, input, element("small", {}, zone)),
+    node: element("span", { class: "line" }, field.node, element("small", {}, zone)),
     read() {
-      if (input.value === "") throw new Error("Enter a date and a time.");
+      const date = field.read();
+      if (date === null) throw new Error("Enter a date and a time.");
+      return date;
+    },
+  };
+}
+
+/// A field for a date and a time of this computer's zone; `read()` returns the date in UTC, or null.
+export function dateField(text, properties = {}) {
+  const local = (date) => new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, -1);
+  const hasDate = Boolean(text) && !Number.isNaN(Date.parse(text));
+  const isWhole = !hasDate || Date.parse(text) % 60_000 === 0;
+  const start = hasDate ? local(new Date(text)).slice(0, isWhole ? 16 : undefined) : "";
+  const input = element("input", { ...properties, type: "datetime-local", step: isWhole ? "60" : "0.001", value: start });
+  return {
+    node: input,
+    read() {
+      if (input.value === "") return null;
       // Unless edited, the date keeps the fraction that the field does not show.
-      return input.value === start || `${input.value}` === start ? text : new Date(input.value).toISOString();
+      return input.value === start ? text : new Date(input.value).toISOString();
     },
   };
 }

@@ -6,7 +6,7 @@ import { Changes, newText } from "./changes.js";
 import { Details } from "./details.js";
 import { SettingsList, Sidebar } from "./list.js";
 import { copy, element, message, nameOf, secretField, visible } from "./elements.js";
-import { askName, askPassphrase, examine, exportSettings, review } from "./dialogs.js";
+import { askName, askPassphrase, examine, exportSettings, review, showHelp } from "./dialogs.js";
 
 const node = (id) => document.getElementById(id);
 const searchBox = node("search");
@@ -68,10 +68,10 @@ function openSelected() {
   details.show(setting, { focus: true });
 }
 
-function counted({ total, collections, unlocked }) {
+function counted({ total, collections, unlocked, problem }) {
   node("count").textContent = total === 1 ? "1 setting" : `${total.toLocaleString()} settings`;
   node("vault").hidden = !unlocked;
-  node("empty").textContent = total > 0 ? "" : emptyText();
+  node("empty").textContent = total > 0 ? "" : problem ?? emptyText();
   sidebar.show(collections);
 }
 
@@ -156,6 +156,7 @@ searchBox.addEventListener("keydown", (event) => {
   }
 });
 document.querySelectorAll("input[name=filter]").forEach((input) => input.addEventListener("change", show));
+node("help").addEventListener("click", showHelp);
 node("doctor").addEventListener("click", examine);
 node("export").addEventListener("click", () => exportSettings(filter()));
 node("vault").addEventListener("click", () => call("lock").catch(failed));
@@ -174,6 +175,9 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
     searchBox.focus();
     searchBox.select();
+  } else if (event.key === "?" && !isTyping && !document.querySelector("dialog")) {
+    event.preventDefault();
+    showHelp();
   } else if (event.key.toLowerCase() === "z" && (event.ctrlKey || event.metaKey) && !isTyping) {
     event.preventDefault();
     if (event.shiftKey) changes.redo();
@@ -237,6 +241,10 @@ async function start() {
   document.title = `Settings: ${about.store.split("/").at(-1)}`;
   await show();
   node("list").focus({ preventScroll: true });
+  if (about.opens) {
+    document.body.classList.add("editing");
+    details.show(about.opens, { focus: true });
+  }
   performance.mark("first-row");
   follow({
     commit: committed,

@@ -1,6 +1,12 @@
 import Coffer
 import PrefsCommands
 
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
 #if canImport(Darwin)
   import Darwin
 #elseif canImport(Musl)
@@ -23,6 +29,12 @@ struct IndexedSetting: Sendable {
   ///
   /// Never a secret, and nothing sealed.
   let searchText: [UInt8]
+  /// The type as the list shows it.
+  let type: String
+  /// Whether an administrator has locked it.
+  let isLocked: Bool
+  /// The lower-case text of who changed it last; empty if unknown.
+  let authorText: [UInt8]
 
   /// The order of the list: by collection, then by key, byte by byte.
   static func precedes(_ first: (collection: String, key: String), _ second: (collection: String, key: String)) -> Bool
@@ -45,28 +57,42 @@ struct SettingFilter: Hashable, Sendable {
   /// nil for all.
   var collection: ByteString?
   var kind = Kind.all
-  /// Words that must all occur in a setting.
-  let words: [[UInt8]]
+  /// What must all hold for a setting.
+  let terms: [SearchTerm]
+  /// What is wrong with the search, as a sentence; nothing is found then.
+  let problem: String?
+  /// When it is applied: to the minute, so that equal searches are equal filters for a while.
+  private let now: Date
 
-  init(collection: String? = nil, kind: Kind = .all, search: String = "") {
+  init(collection: String? = nil, kind: Kind = .all, search: String = "", now: Date = Date()) {
     self.collection = collection.map { ByteString($0) }
     self.kind = kind
-    words = search.lowercased().split(whereSeparator: \.isWhitespace).map { Array($0.utf8) }
+    let minute = 60.0
+    let minutes = (now.timeIntervalSinceReferenceDate / minute).rounded(.down)
+    let now = Date(timeIntervalSinceReferenceDate: minutes * minute)
+    self.now = now
+    let parsed = search.lowercased().split(whereSeparator: \.isWhitespace).map { SearchTerm.parse($0, now: now) }
+    terms = parsed.compactMap(\.term)
+    problem = parsed.lazy.compactMap(\.problem).first
   }
 
+  /// Whether it accepts every setting.
+  var isAll: Bool { kind == .all && terms.isEmpty && problem == nil }
+
   func accepts(_ setting: IndexedSetting) -> Bool {
+    if problem != nil { return false }
     switch kind {
     case .all: break
     case .changed: if !setting.isChanged { return false }
     case .problems: if !setting.hasProblem { return false }
     }
-    return words.allSatisfy { setting.searchText.contains($0) }
+    return terms.allSatisfy { $0.accepts(setting, now: now) }
   }
 }
 
 extension [UInt8] {
   /// Whether `word` occurs in it.
-  fileprivate func contains(_ word: [UInt8]) -> Bool {
+  func contains(_ word: [UInt8]) -> Bool {
     withUnsafeBytes { text in
       word.withUnsafeBytes { word in
         guard let first = word.first, let wanted = word.baseAddress, let end = text.baseAddress.map({ $0 + text.count })

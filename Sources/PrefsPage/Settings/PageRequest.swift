@@ -1,6 +1,12 @@
 import Coffer
 import PrefsCommands
 
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
 /// A request of a page: a JSON object.
 struct PageRequest {
   private let members: [String: Value]
@@ -33,6 +39,21 @@ struct PageRequest {
     case nil, .null: nil
     case .int(let number): number
     default: throw Failure(.usage, "\"\(name)\" is not an integer.")
+    }
+  }
+
+  /// A date; nil if it is null or missing.
+  func date(_ name: String) throws -> Date? {
+    guard let text = try optionalText(name) else { return nil }
+    guard let date = Timestamp.date(text) else { throw Failure(.usage, "\"\(name)\" is not a date.") }
+    return date
+  }
+
+  func object(_ name: String) throws -> PageRequest? {
+    switch members[name] {
+    case nil, .null: nil
+    case .dictionary(let members): PageRequest(members)
+    default: throw Failure(.usage, "\"\(name)\" is not an object.")
     }
   }
 

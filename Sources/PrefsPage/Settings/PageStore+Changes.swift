@@ -20,6 +20,7 @@ extension PageStore {
       case set(text: String, type: String)
       case restore(version: CommitNumber)
       case remove
+      case dates(expires: Date?, due: Date?)
     }
 
     let collection: String
@@ -35,6 +36,8 @@ extension PageStore {
       self.version = version
       if request.flag("remove") {
         action = .remove
+      } else if let dates = try request.object("dates") {
+        action = .dates(expires: try dates.date("expires"), due: try dates.date("due"))
       } else if let restored = try request.integer("restore") {
         action = .restore(version: restored)
       } else {
@@ -121,6 +124,7 @@ extension PageStore {
     case .restore(let version):
       try transaction.requireUnlocked(forKey: key, inCollection: collection)
       try transaction.restoreObject(forKey: key, inCollection: collection, version: version)
+    case .dates(let expires, let due): try setDates(expires, due, key, collection, transaction)
     case .set(let text, let type):
       try transaction.requireUnlocked(forKey: key, inCollection: collection)
       if let environment = CollectionEnvironment(collection: collection), try !transaction.hasEnvironment(environment) {
@@ -133,6 +137,20 @@ extension PageStore {
       try transaction.setKeepingRest(
         try value(text, type, key, collection, declaration), forKey: key, inCollection: collection)
     }
+  }
+
+  private func setDates(
+    _ expires: Date?, _ due: Date?, _ key: String, _ collection: String, _ transaction: borrowing ReadWriteTransaction
+  ) throws {
+    try transaction.requireUnlocked(forKey: key, inCollection: collection)
+    guard let item = try transaction.item(forKey: key, inCollection: collection) else {
+      throw Failure(.notFound, "only a value that is set here can expire or be due. Nothing was changed.")
+    }
+    if let expires, expires <= Date(), expires != item.expires {
+      throw Failure(.usage, "an expiry must be in the future. Nothing was changed.")
+    }
+    try transaction.setObject(item.value, forKey: key, inCollection: collection, expires: expires, due: due)
+    try transaction.replaceMetadata(item.metadata, forKey: key, inCollection: collection)
   }
 
   private func value(

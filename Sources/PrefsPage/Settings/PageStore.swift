@@ -24,14 +24,18 @@ final class PageStore: Sendable {
   /// Called with what can be undone now, as JSON.
   let undoChanged: @Sendable (String) -> Void
   let session: CommandSession
+  /// The setting that a new page opens.
+  private let opens: (collection: String, key: String)?
   let vault: PageVault
 
   /// - Throws: If the store cannot be read.
   init(
     _ database: Database, session: CommandSession, scope: CollectionScope, isReadOnly: Bool, mayReveal: Bool = true,
-    vault: PageVault, undoChanged: @escaping @Sendable (String) -> Void = { _ in }
+    vault: PageVault, opening opens: (collection: String, key: String)? = nil,
+    undoChanged: @escaping @Sendable (String) -> Void = { _ in }
   ) throws {
     self.database = database
+    self.opens = opens
     self.undoChanged = undoChanged
     self.session = session
     self.vault = vault
@@ -137,7 +141,7 @@ final class PageStore: Sendable {
             ])
           })
       ),
-      ("unlocked", vault.isUnlocked ? "true" : "false"),
+      ("unlocked", vault.isUnlocked ? "true" : "false"), ("problem", filter.problem.map(JSONText.quoted) ?? "null"),
     ])
   }
 
@@ -192,6 +196,12 @@ final class PageStore: Sendable {
       ("store", JSONText.quoted(database.path)), ("readOnly", isReadOnly ? "true" : "false"),
       ("version", JSONText.quoted(PrefsTool.version)), ("mayReveal", mayReveal ? "true" : "false"),
       ("vaultKeyFile", vault.hasKeyFile ? "true" : "false"), ("undoing", undoing.withLock { $0.json }),
+      (
+        "opens",
+        opens.map {
+          JSONText.object([("collection", JSONText.quoted($0.collection)), ("key", JSONText.quoted($0.key))])
+        } ?? "null"
+      ),
     ])
   }
 

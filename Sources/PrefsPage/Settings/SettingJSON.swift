@@ -17,13 +17,14 @@ struct SettingJSON {
 
   /// An entry of the list; with the initial text of an editor, and the limits that it checks, if it can be changed in its row.
   func row(_ key: String, _ collection: String, _ transaction: borrowing some Reading & ~Copyable) throws -> String {
-    var (members, value, isEditable) = try members(key, collection, limit: Self.listedByteCount, transaction)
+    let setting = try described(key, collection, limit: Self.listedByteCount, transaction)
+    var (members, value) = (setting.members, setting.value)
     let declaration = reader.declared.setting(key, in: collection)?.declaration
     let declared = declaration?.type.description
     let type = declared == nil || declared == SettingType.any.description ? value?.kind.name : declared
     let text = value.map(ValueText.text) ?? ""
     let fits = text.utf8.count <= Self.rowByteCount && !text.unicodeScalars.contains { $0.value < 0x20 }
-    if isEditable, fits, let type, Self.rowTypes.contains(type), value != nil || type != "bool" {
+    if setting.isEditable, fits, let type, Self.rowTypes.contains(type), value != nil || type != "bool" {
       members.append(("text", JSONText.quoted(text)))
       if let declaration { members.append(("declaration", declaration.json)) }
     }
@@ -32,8 +33,14 @@ struct SettingJSON {
 
   /// A setting with all its details, and the initial text of an editor.
   func whole(_ key: String, _ collection: String, _ transaction: borrowing some Reading & ~Copyable) throws -> String {
-    var (members, value, _) = try members(key, collection, limit: Self.editedByteCount, transaction)
+    let described = try described(key, collection, limit: Self.editedByteCount, transaction)
+    var (members, value) = (described.members, described.value)
     members.append(("text", try value.map { JSONText.quoted(try EditedText.text(of: $0)) } ?? "null"))
+    let command = try SettingCommand(key, collection).setting(value, isHidden: described.isHidden)
+    members += [
+      ("command", command.map(JSONText.quoted) ?? "null"),
+      ("link", JSONText.quoted(SettingCommand(key, collection).opening)),
+    ]
     if let setting = reader.declared.setting(key, in: collection) {
       members += [
         ("declaration", setting.declaration.json),
@@ -58,10 +65,19 @@ struct SettingJSON {
     return reader.isSealed(collection) ? nil : try transaction.item(forKey: key, inCollection: collection)?.author
   }
 
-  /// - Returns: Also the value, if it may be shown and is not too long, and whether it may be shown and changed.
-  private func members(
+  /// What rows and details have of a setting.
+  private struct Described {
+    let members: [(name: String, json: String)]
+    /// nil if it must not be shown, or is too long.
+    let value: Value?
+    let isHidden: Bool
+    /// Whether it may be shown and changed.
+    let isEditable: Bool
+  }
+
+  private func described(
     _ key: String, _ collection: String, limit: Int, _ transaction: borrowing some Reading & ~Copyable
-  ) throws -> (members: [(name: String, json: String)], value: Value?, isEditable: Bool) {
+  ) throws -> Described {
     let info = try transaction.info(forKey: key, inCollection: collection)
     let declaration = reader.declared.setting(key, in: collection)?.declaration
     let effective = try reader.effectiveSettings(in: collection, transaction)
@@ -106,7 +122,9 @@ struct SettingJSON {
       ("parent", parent.map(JSONText.quoted) ?? "null"),
       ("locked", lock.map { JSONText.quoted($0.place.description) } ?? "null"),
     ]
-    return (members, isHidden ? nil : value, !isConcealed && !isLong && lock == nil)
+    return Described(
+      members: members, value: isHidden ? nil : value, isHidden: isConcealed,
+      isEditable: !isConcealed && !isLong && lock == nil)
   }
 
   /// The value in the list: never a secret, and nothing sealed.

@@ -8,6 +8,8 @@ struct SettingReader: Sendable {
   let environments: [CollectionEnvironment]
   private var effective: [ByteString: EffectiveSettings] = [:]
   private var sealed: Set<ByteString>
+  /// Who last changed a setting, with the number of the commit, as far as the change log knows.
+  private var authors: [SettingPlace: (commit: CommitNumber, author: Author)] = [:]
 
   /// How far longer texts are searched.
   private static let searchedByteCount = 64 << 10
@@ -16,6 +18,17 @@ struct SettingReader: Sendable {
     declared = try DeclaredKeys(transaction)
     environments = try transaction.environments()
     sealed = Set(try transaction.sealedCollections().map { ByteString($0) })
+    for commit in try transaction.rememberedCommits() { noteAuthor(of: commit) }
+  }
+
+  /// Takes over who made a commit.
+  mutating func noteAuthor(of commit: Commit) {
+    guard let author = commit.author else { return }
+    for collection in commit.changedCollections {
+      for key in commit.changedKeys(inCollection: collection) {
+        authors[SettingPlace(key, in: collection)] = (commit.number, author)
+      }
+    }
   }
 
   /// The collections that were read, sorted.
@@ -125,15 +138,19 @@ struct SettingReader: Sendable {
       true
     }
     let shown: Value?
+    var type = declaration?.type.description
     switch found {
-    case .stored(let stored)?: shown = stored.value
-    case .locked(let value, _)?, .managed(let value, _)?, .declared(let value)?: shown = value
+    case .stored(let stored)?: (shown, type) = (stored.value, stored.info.kind.name)
+    case .locked(let value, _)?, .managed(let value, _)?: (shown, type) = (value, value.kind.name)
+    case .declared(let value)?: shown = value
     case nil: shown = nil
     }
     let isSecret = declaration?.type == .secret || isSealed(collection)
     var text = KeyText.of(key, in: collection) + "\n" + (declaration?.summary ?? "") + "\n"
     if let shown, !isSecret, shown.kind.isSearched { text += ValueText.text(shown).prefix(Self.searchedByteCount) }
     let own = stored?.place == 0 ? stored : nil
+    let last = authors[SettingPlace(key, in: collection)]
+    let author = last.flatMap { $0.commit == own?.info.version ? $0.author.description.lowercased() : nil }
     let hasProblem =
       own != nil && hasDeclarations
       ? !SettingFinding.all(of: key, in: collection, declared, isSealed: true, suggestsNames: false) { own?.value }
@@ -142,7 +159,9 @@ struct SettingReader: Sendable {
     return IndexedSetting(
       collection: collection, key: key, info: own?.info,
       isChanged: own != nil && (own?.value == nil || own?.value != declaration?.defaultValue),
-      hasProblem: hasProblem, searchText: Array(text.lowercased().utf8))
+      hasProblem: hasProblem, searchText: Array(text.lowercased().utf8),
+      type: isSealed(collection) ? Value.Kind.sealed.name : isSecret ? Value.Kind.secret.name : type ?? "any",
+      isLocked: known.locked(key) != nil, authorText: Array((author ?? "").utf8))
   }
 }
 

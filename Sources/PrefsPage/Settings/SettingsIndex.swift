@@ -52,6 +52,7 @@ struct SettingsIndex: Sendable {
       return
     }
     guard commit.number > lastCommit else { return }
+    reader.noteAuthor(of: commit)
     let collections = commit.changedCollections
     let isWhole = collections.isEmpty || commit.scope != .keys
     // Only declarations or environments changed, or too much to be listed.
@@ -102,7 +103,7 @@ struct SettingsIndex: Sendable {
     if let known = matches[filter] { return known }
     let range = range(of: filter.collection)
     let found =
-      filter.kind == .all && filter.words.isEmpty ? Array(range) : range.filter { filter.accepts(settings[$0]) }
+      filter.isAll ? Array(range) : range.filter { filter.accepts(settings[$0]) }
     if matches.count >= Self.rememberedMatches { matches = [:] }
     matches[filter] = found
     return found

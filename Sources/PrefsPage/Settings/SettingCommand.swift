@@ -1,0 +1,43 @@
+import Coffer
+import PrefsCommands
+
+/// The commands of `prefs` that do in a terminal what the page does with a setting.
+struct SettingCommand {
+  private let name: String
+
+  init(_ key: String, _ collection: String) {
+    // Only names with one slash are read without the store.
+    let isPlain = !collection.utf8.contains(UInt8(ascii: "/")) && !key.utf8.contains(UInt8(ascii: "/"))
+    name =
+      isPlain
+      ? CommandHint.quoted(collection.isEmpty ? key : "\(collection)/\(key)")
+      : "-c \(CommandHint.quoted(collection)) \(CommandHint.quoted(key))"
+  }
+
+  /// Opens the page at the setting.
+  var opening: String { CommandHint.text("ui \(name)") }
+
+  /// Sets a value; one that is secret or sealed is asked for.
+  ///
+  /// - Parameter value: nil if it is not shown.
+  /// - Returns: nil if there is no value, or none that an argument can hold.
+  func setting(_ value: Value?, isHidden: Bool) throws -> String? {
+    if isHidden { return CommandHint.text("set \(name) --secret") }
+    guard let value else { return nil }
+    let type: String
+    switch value {
+    case .null, .secret: return nil
+    case .uint64: type = Value.Kind.int.name
+    default: type = value.kind.name
+    }
+    let isTree = value.kind == .array || value.kind == .dictionary
+    let text = isTree ? try EditedText.text(of: value) : ValueText.text(value)
+    // A dash alone stands for standard input.
+    guard !text.utf8.contains(0), text.utf8.count <= Self.argumentByteCount, text != "-" else { return nil }
+    let (words, operand) = ("set \(name) --type \(type)", CommandHint.quoted(text))
+    return text.hasPrefix("-") ? CommandHint.text(words, literally: operand) : CommandHint.text("\(words) \(operand)")
+  }
+
+  /// Longer values do not belong on a command line.
+  private static let argumentByteCount = 4096
+}
