@@ -4,6 +4,7 @@ import unittest
 
 from cases import PageCase
 from firefox import Firefox
+from test_files import DROP
 from test_taken_port import Impostor
 
 PASSPHRASE = "correct horse"
@@ -76,6 +77,14 @@ class FirefoxTests(PageCase):
         firefox.wait(lambda: '"due"' in self.store.prefs("get", "--json", "notes/count"))
         firefox.click("#help")
         firefox.wait(lambda: "is:problem" in (firefox.text("dialog") or ""))
+
+    def test_a_dropped_file_is_shown_and_saved_as_one(self):
+        firefox = self.firefox
+        firefox.script(DROP, "some.yaml", "notes: {first: Bring the bread, count: 4}\n")
+        firefox.wait(lambda: "notes/count" in (firefox.text("dialog .review") or ""))
+        firefox.click("#apply:enabled")
+        self.wait_value("notes/first", "Bring the bread")
+        self.wait_value("notes/count", "4")
 
     def test_a_sealed_value_is_revealed_and_hidden_again(self):
         firefox = self.firefox

@@ -79,6 +79,7 @@ class ListTests(PageCase):
         self.browser.click("#collections [data-collection='c:mail']")
         self.browser.wait(lambda: self.browser.text("#count") == "2 settings")
         self.browser.click("#export")
+        self.browser.press("Save file", "dialog")
         # Chromium makes an empty file of that name first.
         folder = pathlib.Path(self.browser.profile)
         text = self.browser.wait(lambda: "".join(path.read_text() for path in folder.glob("settings*.json")))

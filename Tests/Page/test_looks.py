@@ -8,6 +8,7 @@ from selenium.webdriver.common.keys import Keys
 
 from cases import PICTURES, PageCase
 from harness import Browser
+from test_files import DROP
 
 
 class KeyboardTests(PageCase):
@@ -102,6 +103,16 @@ class AccessibilityTests(PageCase):
             self.store.prefs("set", "notes/first", f"theirs {dark}")
             browser.wait(lambda: browser.text(".conflict"))
             self.expect_no_serious_finding(browser, "a conflict")
+            for button, there in [("#help", "dialog dl"), ("#export", "#export-format")]:
+                browser.click(button)
+                browser.wait(lambda: browser.all(there))
+                self.expect_no_serious_finding(browser, button)
+                browser.keys(Keys.ESCAPE)
+                browser.wait(lambda: not browser.all("dialog"))
+            browser.driver.execute_script(DROP, "some.json", '{"editor": {"size": 20, "zoom": 9}}')
+            browser.wait(lambda: browser.text("dialog .review"))
+            self.expect_no_serious_finding(browser, "an import")
+            browser.press("Cancel", "dialog")
             browser.click("#doctor")
             browser.wait(lambda: browser.text("#verdict"))
             self.expect_no_serious_finding(browser, "the report")

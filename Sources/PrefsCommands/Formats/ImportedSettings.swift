@@ -2,10 +2,10 @@ import Coffer
 import CofferMaintenance
 
 /// The settings in a file.
-struct ImportedSettings {
+package struct ImportedSettings {
   /// The collections, including empty ones.
-  let collections: [String]
-  let settings: [ImportedSetting]
+  package let collections: [String]
+  package let settings: [ImportedSetting]
   /// Whether all values are text, as in `.env` files.
   var isText = false
 
@@ -16,7 +16,7 @@ struct ImportedSettings {
   ///   - collection: The collection of the settings; nil for a file with collections by name.
   ///   - reading: Parses YAML and TOML.
   /// - Throws: ``Failure`` with the status `format`, which quotes no value.
-  init(
+  package init(
     _ bytes: [UInt8], format: SettingsFormat, named name: String, collection: String?,
     reading: (String, SettingsFormat) throws -> FileTree = FormatsProgram.tree
   ) throws {
@@ -105,7 +105,7 @@ struct ImportedSettings {
 
 extension ImportedSetting {
   /// Whether both have the same value, bit for bit; `==` takes NaN, -0.0 and the forms of one letter differently.
-  func hasSameValue(as other: ImportedSetting) throws -> Bool {
+  package func hasSameValue(as other: ImportedSetting) throws -> Bool {
     switch (value, other.value) {
     case (nil, nil): true
     case (let value?, let other?): try value.stored == other.stored

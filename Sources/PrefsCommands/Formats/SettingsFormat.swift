@@ -19,7 +19,7 @@ package enum SettingsFormat: String, CaseIterable {
   // MARK: - Guessing
 
   /// The format for a file name's extension.
-  init?(fileName: String) {
+  package init?(fileName: String) {
     let name = fileName.lowercased().split(separator: "/").last ?? ""
     // .env.local, .env.production
     if name.hasPrefix(".env.") {
@@ -38,7 +38,7 @@ package enum SettingsFormat: String, CaseIterable {
   }
 
   /// The format that the contents begin like, if only one does.
-  init?(contents: [UInt8]) {
+  package init?(contents: [UInt8]) {
     if contents.starts(with: "bplist".utf8) {
       self = .plist
       return

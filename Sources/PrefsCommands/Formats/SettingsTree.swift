@@ -10,15 +10,15 @@ package struct SettingsTree {
   var isBinary = false
 
   /// The number of items in the tree.
-  private(set) var itemCount = 0
+  package private(set) var itemCount = 0
   /// The number of redacted items.
-  private(set) var redactedCount = 0
+  package private(set) var redactedCount = 0
   /// The number of items with metadata, which is not exported as text.
   private(set) var metadataCount = 0
   /// The number of items with an expiry or due date, which are not exported as text.
   private(set) var datedCount = 0
 
-  init(format: SettingsFormat, reveals: Bool, isBinary: Bool = false) {
+  package init(format: SettingsFormat, reveals: Bool, isBinary: Bool = false) {
     self.format = format
     self.reveals = reveals
     self.isBinary = isBinary
@@ -35,6 +35,28 @@ package struct SettingsTree {
     for name in try transaction.allCollections() {
       try naming(name, "") { try check(name: name) }
       _ = collections.append(name, try settings(of: name, transaction))
+    }
+    if format == .toml { return Array(TOMLWriter.text(ofCollections: collections.tree).utf8) }
+    return try bytes(collections.tree)
+  }
+
+  /// The file of chosen settings: by the names of their collections; of one collection for variables, which have no collections.
+  ///
+  /// - Throws: `CofferError.notExportable`; errors of reading.
+  package mutating func file(
+    ofSettings settings: [(collection: String, key: String)], _ transaction: borrowing some Reading & ~Copyable
+  ) throws -> [UInt8] {
+    var chosen: [ByteString: Set<ByteString>] = [:]
+    for (collection, key) in settings { chosen[ByteString(collection), default: []].insert(ByteString(key)) }
+    var collections = FileTree.Builder()
+    for name in chosen.keys.sorted().map(\.string) {
+      try naming(name, "") { try check(name: name) }
+      let others = Set(try transaction.allKeys(inCollection: name).map { ByteString($0) })
+        .subtracting(chosen[ByteString(name)] ?? [])
+      var contents = FileTree.Builder()
+      try add(name, besides: others, to: &contents, transaction)
+      if format == .env { return try bytes(contents.tree) }
+      _ = collections.append(name, contents.tree)
     }
     if format == .toml { return Array(TOMLWriter.text(ofCollections: collections.tree).utf8) }
     return try bytes(collections.tree)

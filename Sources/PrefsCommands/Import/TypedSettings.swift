@@ -5,7 +5,7 @@ import CofferMaintenance
 ///
 /// Text is read as its setting's declared type, as `prefs set` reads it, and as a secret in the place of one. The values of `.env`
 /// files, which are all text, are also read as any other type of the existing value.
-struct TypedSettings {
+package struct TypedSettings {
   private let file: ImportedSettings
   private let name: String
   private let force: Bool
@@ -13,7 +13,7 @@ struct TypedSettings {
   /// - Parameters:
   ///   - name: The name of the file in messages.
   ///   - force: Whether text that is not of its type stays text.
-  init(_ file: ImportedSettings, named name: String, force: Bool) {
+  package init(_ file: ImportedSettings, named name: String, force: Bool) {
     (self.file, self.name, self.force) = (file, name, force)
   }
 
@@ -21,7 +21,7 @@ struct TypedSettings {
   private static let shownProblems = 20
 
   /// - Throws: ``Failure`` with the status `format` that names the settings whose text is not of its type.
-  func all(as transaction: borrowing some Reading & ~Copyable) throws -> [ImportedSetting] {
+  package func all(as transaction: borrowing some Reading & ~Copyable) throws -> [ImportedSetting] {
     var problems: [String] = []
     var typed: [ImportedSetting] = []
     for setting in try file.isText ? withKeysOfVariables(transaction) : file.settings {

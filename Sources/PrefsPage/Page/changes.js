@@ -103,6 +103,19 @@ export class Changes {
     return true;
   }
 
+  /// Makes the changes that the program has prepared, and the page has shown. Resolves to whether they are made.
+  async apply({ plan, count }) {
+    try {
+      this.remember(await call("apply", { plan }), count === 1 ? "Saved 1 change." : `Saved ${count} changes as one.`);
+      return true;
+    } catch (error) {
+      if (error.kind === "vaultLocked" && await this.hooks.unlock()) return this.apply({ plan, count });
+      const text = error.kind === "conflict" ? "Something has changed since; nothing was saved. Look at it again." : visible(error.message);
+      message(text, { isError: true, seconds: 15 });
+      return false;
+    }
+  }
+
   remember(answer, text) {
     this.takeUndoing(answer.undoing);
     this.draw();

@@ -1,20 +1,22 @@
 // The dialogs.
 
-import { call, text, unlock } from "./server.js";
+import { call, unlock } from "./server.js";
 import { authorText, element, secretField, message, nameOf, shortValue, timeText, visible } from "./elements.js";
 import { difference } from "./details.js";
-import { download } from "./editors.js";
 import { newText } from "./changes.js";
 
 /// Shows a dialog; once it is closed, resolves to the value of the button that closed it.
-function open(title, content, buttons) {
+///
+/// - opened: Gets the function that closes it.
+export function open(title, content, buttons, opened = () => {}) {
   return new Promise((resolve) => {
     const dialog = element("dialog", { "aria-labelledby": "dialog-title" });
     const close = (result) => { dialog.close(); dialog.remove(); resolve(result); };
-    const form = element("form", { onsubmit: (event) => { event.preventDefault(); main?.act(close); } },
+    opened(close);
+    const form = element("form", { onsubmit: (event) => { event.preventDefault(); if (!main?.isDisabled) main?.act(close); } },
       element("h2", { id: "dialog-title" }, title), content,
-      element("div", { class: "line end" }, buttons.map(({ label, act, isMain }) => element("button", {
-        type: isMain ? "submit" : "button", class: isMain ? "main" : "", onclick: isMain ? undefined : () => act(close),
+      element("div", { class: "line end" }, buttons.map(({ label, act, isMain, id, isDisabled }) => element("button", {
+        id, disabled: isDisabled, type: isMain ? "submit" : "button", class: isMain ? "main" : "", onclick: isMain ? undefined : () => act(close),
       }, label))));
     const main = buttons.find(({ isMain }) => isMain);
     dialog.append(form);
@@ -24,7 +26,7 @@ function open(title, content, buttons) {
   });
 }
 
-const cancel = { label: "Cancel", act: (close) => close(undefined) };
+export const cancel = { label: "Cancel", act: (close) => close(undefined) };
 
 /// Asks for the passphrase of the vault, or whether to use the given key file. Resolves to whether the vault is unlocked.
 export async function askPassphrase(hasKeyFile) {
@@ -103,16 +105,6 @@ export async function examine() {
       ["Opens with", report.slots?.map(({ kind, label }) => label ? `${kind} “${label}”` : kind).join(", ")],
     ].filter(([, value]) => value !== undefined).map(([name, value]) => [element("dt", {}, name), element("dd", {}, visible(String(value)))])),
   ], [{ label: "Close", isMain: true, act: (close) => close() }]);
-}
-
-/// Downloads the settings in the list as a file.
-export async function exportSettings(filter) {
-  try {
-    download(new Blob([await text("export", filter)], { type: "application/json" }), "settings.json");
-    message("The settings that the list shows are in settings.json, in plaintext except for secrets.");
-  } catch (error) {
-    message(visible(error.message), { isError: true });
-  }
 }
 
 /// What a search takes, and what keys do.

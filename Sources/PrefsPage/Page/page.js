@@ -6,7 +6,8 @@ import { Changes, newText } from "./changes.js";
 import { Details } from "./details.js";
 import { SettingsList, Sidebar } from "./list.js";
 import { copy, element, message, nameOf, secretField, visible } from "./elements.js";
-import { askName, askPassphrase, examine, exportSettings, review, showHelp } from "./dialogs.js";
+import { askName, askPassphrase, examine, review, showHelp } from "./dialogs.js";
+import { exportSettings, importFile } from "./plans.js";
 
 const node = (id) => document.getElementById(id);
 const searchBox = node("search");
@@ -159,6 +160,31 @@ document.querySelectorAll("input[name=filter]").forEach((input) => input.addEven
 node("help").addEventListener("click", showHelp);
 node("doctor").addEventListener("click", examine);
 node("export").addEventListener("click", () => exportSettings(filter()));
+const importing = (file) => importFile(file, {
+  changes, collection: sidebar.current, collections: sidebar.collections.map(({ name }) => name),
+  unlock: () => askPassphrase(about.vaultKeyFile),
+});
+node("import").addEventListener("click", () => node("import-file").click());
+node("import-file").addEventListener("change", ({ target }) => {
+  importing(target.files[0]);
+  // The same file can be chosen again.
+  target.value = "";
+});
+addEventListener("dragover", (event) => {
+  if (isOver || about.readOnly || !event.dataTransfer.types.includes("Files")) return;
+  event.preventDefault();
+  document.body.classList.add("dropping");
+});
+addEventListener("dragleave", (event) => { if (!event.relatedTarget) document.body.classList.remove("dropping"); });
+addEventListener("drop", (event) => {
+  document.body.classList.remove("dropping");
+  const { files } = event.dataTransfer;
+  // A field for a file takes it itself.
+  if (isOver || about.readOnly || files.length === 0 || event.target.matches("input[type=file]")) return;
+  event.preventDefault();
+  if (files.length > 1) message("Drop one file at a time.", { isError: true });
+  else if (!document.querySelector("dialog")) importing(files[0]);
+});
 node("vault").addEventListener("click", () => call("lock").catch(failed));
 node("new").addEventListener("click", async () => {
   const name = await askName(sidebar.current, sidebar.collections);
@@ -235,7 +261,7 @@ async function start() {
     return over(isPossible ? undefined : "secure");
   }
   node("store").textContent = visible(about.store) + (about.readOnly ? " (read-only)" : "");
-  node("new").hidden = about.readOnly;
+  node("new").hidden = node("import").hidden = about.readOnly;
   node("undo").hidden = node("redo").hidden = about.readOnly;
   changes.takeUndoing(about.undoing);
   document.title = `Settings: ${about.store.split("/").at(-1)}`;

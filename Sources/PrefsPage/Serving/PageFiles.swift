@@ -23,6 +23,7 @@ enum PageFiles {
     case "json.js": File(type: script, bytes: PackageResources.json_js)
     case "changes.js": File(type: script, bytes: PackageResources.changes_js)
     case "dialogs.js": File(type: script, bytes: PackageResources.dialogs_js)
+    case "plans.js": File(type: script, bytes: PackageResources.plans_js)
     case "rows.js": File(type: script, bytes: PackageResources.rows_js)
     case "elements.js": File(type: script, bytes: PackageResources.elements_js)
     default: nil

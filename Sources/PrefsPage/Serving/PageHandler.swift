@@ -111,6 +111,8 @@ struct PageHandler: Sendable {
     case "history": return try store.history(request)
     case "change": return try store.change(request)
     case "undo": return try store.undo(request)
+    case "import": return try store.previewImport(request)
+    case "apply": return try store.apply(request)
     case "export": return try store.export(request)
     case "doctor": return try store.examination()
     // The user is typing.

@@ -13,54 +13,66 @@ struct ChangeConflict: Error {
   let settings: [String]
 }
 
-extension PageStore {
-  /// A change to a setting.
-  private struct Change {
-    enum Action {
-      case set(text: String, type: String)
-      case restore(version: CommitNumber)
-      case remove
-      case dates(expires: Date?, due: Date?)
-    }
-
-    let collection: String
-    let key: String
-    /// The version that the user saw; 0 for none.
-    let version: CommitNumber
-    let action: Action
-
-    init(_ request: PageRequest) throws {
-      collection = try request.text("collection")
-      key = try request.text("key")
-      guard let version = try request.integer("version") else { throw Failure(.usage, "\"version\" is missing.") }
-      self.version = version
-      if request.flag("remove") {
-        action = .remove
-      } else if let dates = try request.object("dates") {
-        action = .dates(expires: try dates.date("expires"), due: try dates.date("due"))
-      } else if let restored = try request.integer("restore") {
-        action = .restore(version: restored)
-      } else {
-        action = .set(text: try request.text("text"), type: try request.text("type"))
-      }
-    }
+/// A change to a setting.
+struct SettingChange: Sendable {
+  enum Action {
+    case set(text: String, type: String)
+    /// Of a file.
+    case value(Value)
+    case restore(version: CommitNumber)
+    case remove
+    case dates(expires: Date?, due: Date?)
   }
 
+  let collection: String
+  let key: String
+  /// The version that the user saw; 0 for none.
+  let version: CommitNumber
+  let action: Action
+}
+
+extension SettingChange {
+  init(_ request: PageRequest) throws {
+    collection = try request.text("collection")
+    key = try request.text("key")
+    guard let version = try request.integer("version") else { throw Failure(.usage, "\"version\" is missing.") }
+    self.version = version
+    if request.flag("remove") {
+      action = .remove
+    } else if let dates = try request.object("dates") {
+      action = .dates(expires: try dates.date("expires"), due: try dates.date("due"))
+    } else if let restored = try request.integer("restore") {
+      action = .restore(version: restored)
+    } else {
+      action = .set(text: try request.text("text"), type: try request.text("type"))
+    }
+  }
+}
+
+extension PageStore {
   private static let changeLimit = 1000
 
   /// Makes all changes in one transaction, or none of them.
   ///
   /// - Throws: ``ChangeConflict`` if one of the settings is no longer what the user saw.
   func change(_ request: PageRequest) throws -> String {
-    let changes = try request.objects("changes").map(Change.init)
+    let changes = try request.objects("changes").map { try SettingChange($0) }
     guard !changes.isEmpty, changes.count <= Self.changeLimit else {
       throw Failure(.usage, "a request must have 1 to \(Self.changeLimit) changes.")
     }
+    return try answer(try make(changes))
+  }
+
+  /// Makes all changes in one transaction, or none of them.
+  ///
+  /// - Returns: What undoes them.
+  /// - Throws: ``ChangeConflict``.
+  func make(_ changes: [SettingChange]) throws -> [UndoRecord.Entry] {
     try requireWritable()
     for change in changes { try scope.require(change.collection) }
     session.files.forget()
     let json = json
-    let entries = try unlocking {
+    return try unlocking {
       try connection.readWrite { transaction in
         try requireUnchanged(changes.map { ($0.collection, $0.key, $0.version) }, json, transaction)
         let before = try snapshot(changes.map { ($0.collection, $0.key) }, transaction)
@@ -68,7 +80,6 @@ extension PageStore {
         return try left(before, transaction)
       }
     }
-    return try answer(entries)
   }
 
   func requireWritable() throws {
@@ -117,7 +128,7 @@ extension PageStore {
     }
   }
 
-  private func make(_ change: Change, _ transaction: borrowing ReadWriteTransaction) throws {
+  private func make(_ change: SettingChange, _ transaction: borrowing ReadWriteTransaction) throws {
     let (key, collection) = (change.key, change.collection)
     switch change.action {
     case .remove: try transaction.removeObject(forKey: key, inCollection: collection)
@@ -125,18 +136,25 @@ extension PageStore {
       try transaction.requireUnlocked(forKey: key, inCollection: collection)
       try transaction.restoreObject(forKey: key, inCollection: collection, version: version)
     case .dates(let expires, let due): try setDates(expires, due, key, collection, transaction)
+    case .value(let value):
+      try requireEnvironment(collection, transaction)
+      try transaction.setKeepingRest(value, forKey: key, inCollection: collection)
     case .set(let text, let type):
       try transaction.requireUnlocked(forKey: key, inCollection: collection)
-      if let environment = CollectionEnvironment(collection: collection), try !transaction.hasEnvironment(environment) {
-        throw Failure(
-          .notFound,
-          "there is no environment \(environment). Create it with `prefs env create \(environment)`. Nothing was changed."
-        )
-      }
+      try requireEnvironment(collection, transaction)
       let declaration = try transaction.declaration(forKey: key, inCollection: collection)
       try transaction.setKeepingRest(
         try value(text, type, key, collection, declaration), forKey: key, inCollection: collection)
     }
+  }
+
+  func requireEnvironment(_ collection: String, _ transaction: borrowing some Reading & ~Copyable) throws {
+    guard let environment = CollectionEnvironment(collection: collection),
+      try !transaction.hasEnvironment(environment)
+    else { return }
+    throw Failure(
+      .notFound,
+      "there is no environment \(environment). Create it with `prefs env create \(environment)`. Nothing was changed.")
   }
 
   private func setDates(
@@ -164,14 +182,16 @@ extension PageStore {
   }
 
   /// The settings as they are now, and the number that undoes the save.
-  func answer(_ entries: [UndoRecord.Entry], undone: UndoRecord? = nil) throws -> String {
+  ///
+  /// - Parameter describes: Whether to describe the settings; a page that does not show them reads its list again.
+  func answer(_ entries: [UndoRecord.Entry], undone: UndoRecord? = nil, describes: Bool = true) throws -> String {
     let (number, state) = undoing.withLock { undoing in
       (undone.map { undoing.replace($0, with: entries) } ?? undoing.add(entries), undoing.json)
     }
     undoChanged(state)
     let json = json
     let settings = try connection.read { transaction in
-      try entries.map { try json.whole($0.key, $0.collection, transaction) }
+      try (describes ? entries : []).map { try json.whole($0.key, $0.collection, transaction) }
     }
     return JSONText.object([("undo", "\(number)"), ("undoing", state), ("settings", JSONText.array(settings))])
   }

@@ -21,6 +21,8 @@ final class PageStore: Sendable {
   private let index: Mutex<SettingsIndex>
   private let files = Mutex<(collections: [ByteString], task: Task<Void, Never>)?>(nil)
   let undoing = Mutex(UndoStack())
+  /// The changes that a page has been shown and may make.
+  let plans = Mutex(ChangePlans())
   /// Called with what can be undone now, as JSON.
   let undoChanged: @Sendable (String) -> Void
   let session: CommandSession
@@ -205,35 +207,12 @@ final class PageStore: Sendable {
     ])
   }
 
-  /// The settings that a filter accepts, as `prefs export --format json` writes them: by collection and key.
-  func export(_ request: PageRequest) throws -> String {
-    let filter = try request.filter()
-    let (names, reader) = index.withLock { index in
+  /// The names of the stored settings that a filter accepts.
+  func settings(_ filter: SettingFilter) -> [(collection: String, key: String)] {
+    index.withLock { index in
       let matches = index.matches(filter)
-      let settings = index.settings
-      return (matches.compactMap { settings[$0].info == nil ? nil : settings[$0].name }, index.reader)
+      return matches.map { index.settings[$0] }.filter { $0.info != nil }.map(\.name)
     }
-    var collections: [ByteString: [FileTree.Member]] = [:]
-    try connection.read { transaction in
-      for (collection, key) in names {
-        guard let info = try transaction.info(forKey: key, inCollection: collection) else { continue }
-        let tree: Value
-        if reader.isSealed(collection) || info.kind == .sealed {
-          tree = Redaction.sealed(byteCount: info.byteCount)
-        } else if let value = try transaction.value(forKey: key, inCollection: collection) {
-          let isHidden =
-            value.kind == .secret || reader.declared.setting(key, in: collection)?.declaration.type == .secret
-          tree =
-            isHidden
-            ? .string(value.kind == .secret ? ValueText.text(value) : "<secret>")
-            : try PortableValue.tree(value, native: SettingsFormat.json.native)
-        } else {
-          continue
-        }
-        collections[ByteString(collection), default: []].append(FileTree.Member(key, .value(tree)))
-      }
-    }
-    return JSONFile.text(.members(collections.map { FileTree.Member($0.key.string, .members($0.value)) }))
   }
 
   // MARK: - The vault
