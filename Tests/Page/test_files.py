@@ -120,7 +120,9 @@ class ReadOnlyImportTests(PageCase):
         page = Page(self.store, "--read-only")
         self.addCleanup(page.close)
         session = page.session()
-        self.assertEqual(page.call("import", {"name": "a.json", "data": "e30="}, session)[0], 422)
+        for name, request in [("import", {"name": "a.json", "data": "e30="}), ("moment", {"moment": "2026-01-01T00:00:00Z"}),
+                              ("keepHistory", {"collection": "notes"})]:
+            self.assertEqual(page.call(name, request, session)[0], 422, name)
 
 
 class ScopedImportTests(PageCase):

@@ -86,6 +86,16 @@ class FirefoxTests(PageCase):
         self.wait_value("notes/first", "Bring the bread")
         self.wait_value("notes/count", "4")
 
+    def test_the_timeline_puts_a_change_back(self):
+        firefox = self.firefox
+        self.store.prefs("history", "--keep", "notes")
+        self.store.prefs("set", "notes/first", "Bring the bread")
+        firefox.click("#timeline")
+        firefox.click("[aria-label='Put back notes/first as it was before']")
+        firefox.wait(lambda: "milk" in (firefox.text("dialog .review") or ""))
+        firefox.click("dialog button.main")
+        self.wait_value("notes/first", "Bring the milk")
+
     def test_a_sealed_value_is_revealed_and_hidden_again(self):
         firefox = self.firefox
         firefox.choose("vault/pin")

@@ -103,7 +103,7 @@ class AccessibilityTests(PageCase):
             self.store.prefs("set", "notes/first", f"theirs {dark}")
             browser.wait(lambda: browser.text(".conflict"))
             self.expect_no_serious_finding(browser, "a conflict")
-            for button, there in [("#help", "dialog dl"), ("#export", "#export-format")]:
+            for button, there in [("#help", "dialog dl"), ("#export", "#export-format"), ("#timeline", ".timeline li")]:
                 browser.click(button)
                 browser.wait(lambda: browser.all(there))
                 self.expect_no_serious_finding(browser, button)

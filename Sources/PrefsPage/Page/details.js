@@ -361,10 +361,15 @@ export class Details {
   }
 
   versions({ keeps, versions }) {
-    if (versions.length === 0) {
-      return [element("p", {}, keeps ? "Nothing was overwritten yet." : "This collection keeps no history. Turn it on with “prefs history --keep”.")];
-    }
-    return [element("ol", {}, versions.map((version) => element("li", {},
+    const { collection } = this.setting;
+    const off = !keeps && element("p", { class: "line" }, "This collection keeps no history. ",
+      !this.hooks.isReadOnly() && element("button", { type: "button", id: "keep-history", onclick: async () => {
+        await keepHistory(collection);
+        const details = this.box.querySelector("#history");
+        if (details) { details.open = false; details.open = true; }
+      } }, "Keep it from now on"));
+    if (versions.length === 0) return [off || element("p", {}, "Nothing was overwritten yet.")];
+    return [off, element("ol", {}, versions.map((version) => element("li", {},
       element("p", { class: "line" }, element("strong", {}, shortValue(version)),
         !this.hooks.isReadOnly() && !this.setting.locked && element("button", { type: "button", "aria-label": `Restore version ${version.version}`, onclick: () => this.restore(version) }, "Restore")),
       element("p", {}, `${timeText(version.modified)} to ${timeText(version.ended)}. `,
@@ -375,6 +380,18 @@ export class Details {
   /// Saves at once; unsaved edits stay.
   restore(version) {
     this.changes.save([{ setting: this.setting, restore: version.version, earlier: shortValue(version) }]);
+  }
+}
+
+/// Keeps the earlier values of a collection from now on. Resolves to whether it does.
+export async function keepHistory(collection) {
+  try {
+    await call("keepHistory", { collection });
+    message(`From now on ${collectionName(collection)} keeps its history.`);
+    return true;
+  } catch (error) {
+    message(visible(error.message), { isError: true });
+    return false;
   }
 }
 

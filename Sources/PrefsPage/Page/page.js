@@ -8,6 +8,7 @@ import { SettingsList, Sidebar } from "./list.js";
 import { copy, element, message, nameOf, secretField, visible } from "./elements.js";
 import { askName, askPassphrase, examine, review, showHelp } from "./dialogs.js";
 import { exportSettings, importFile } from "./plans.js";
+import { showTimeline } from "./timeline.js";
 
 const node = (id) => document.getElementById(id);
 const searchBox = node("search");
@@ -160,6 +161,9 @@ document.querySelectorAll("input[name=filter]").forEach((input) => input.addEven
 node("help").addEventListener("click", showHelp);
 node("doctor").addEventListener("click", examine);
 node("export").addEventListener("click", () => exportSettings(filter()));
+node("timeline").addEventListener("click", () => showTimeline({
+  changes, collection: sidebar.current, isReadOnly: about.readOnly, unlock: () => askPassphrase(about.vaultKeyFile),
+}));
 const importing = (file) => importFile(file, {
   changes, collection: sidebar.current, collections: sidebar.collections.map(({ name }) => name),
   unlock: () => askPassphrase(about.vaultKeyFile),

@@ -24,6 +24,7 @@ enum PageFiles {
     case "changes.js": File(type: script, bytes: PackageResources.changes_js)
     case "dialogs.js": File(type: script, bytes: PackageResources.dialogs_js)
     case "plans.js": File(type: script, bytes: PackageResources.plans_js)
+    case "timeline.js": File(type: script, bytes: PackageResources.timeline_js)
     case "rows.js": File(type: script, bytes: PackageResources.rows_js)
     case "elements.js": File(type: script, bytes: PackageResources.elements_js)
     default: nil

@@ -112,7 +112,10 @@ struct PageHandler: Sendable {
     case "change": return try store.change(request)
     case "undo": return try store.undo(request)
     case "import": return try store.previewImport(request)
+    case "moment": return try store.previewMoment(request)
     case "apply": return try store.apply(request)
+    case "timeline": return try store.timeline(request)
+    case "keepHistory": return try store.keepHistory(request)
     case "export": return try store.export(request)
     case "doctor": return try store.examination()
     // The user is typing.

@@ -198,6 +198,19 @@ extension PageStore {
 
   // MARK: - History
 
+  /// Keeps the earlier values of a collection from now on, unless it does so already.
+  func keepHistory(_ request: PageRequest) throws -> String {
+    let collection = try request.text("collection")
+    try scope.require(collection)
+    try requireWritable()
+    try connection.readWrite { transaction in
+      try requireEnvironment(collection, transaction)
+      guard try transaction.historyLimits(forCollection: collection) == nil else { return }
+      try transaction.setHistoryLimits(HistoryLimits(), forCollection: collection)
+    }
+    return "{}"
+  }
+
   /// The earlier values of a setting with their authors; secrets and sealed values by their lengths.
   func history(_ request: PageRequest) throws -> String {
     let (collection, key) = try name(in: request)
