@@ -30,6 +30,23 @@ DECLARATIONS = [
 ]
 
 
+# Holds back the answers to requests for a setting, until release() is called: those of the "user", who opens it, or those that the
+# page makes by "itself".
+HOLD = """
+    const [real, whose] = [window.fetch, arguments[0]];
+    window.held = [];
+    window.holding = true;
+    window.release = () => window.held.splice(0).forEach((resolve) => resolve());
+    window.fetch = async (path, options) => {
+      const answer = await real(path, options);
+      const isAutomatic = 'X-Coffer-Automatic' in options.headers;
+      if (window.holding && path.endsWith('api/setting') && isAutomatic === (whose === 'itself')) {
+        await new Promise((resolve) => window.held.push(resolve));
+      }
+      return answer;
+    }"""
+
+
 class PageCase(unittest.TestCase):
     """A store with declared settings, its page, and a browser that is shared."""
 

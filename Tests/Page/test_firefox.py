@@ -2,7 +2,7 @@
 
 import unittest
 
-from cases import PageCase
+from cases import HOLD, PageCase
 from firefox import Firefox
 from test_files import DROP
 from test_taken_port import Impostor
@@ -45,6 +45,37 @@ class FirefoxTests(PageCase):
         self.wait_value("notes/first", "Bring the milk")
         self.store.prefs("set", "notes/count", "4")
         firefox.wait(lambda: self.row("notes/count") == "4")
+
+    def click_row(self, name):
+        self.firefox.wait(lambda: self.firefox.script("""
+            const row = [...document.querySelectorAll('.row')].find((row) => row.querySelector('.name')?.innerText.startsWith(arguments[0]));
+            row?.click(); return Boolean(row)""", name))
+
+    def test_a_setting_chosen_while_the_one_before_changes_is_shown(self):
+        firefox = self.firefox
+        firefox.choose("notes/first")
+        firefox.script(HOLD, "user")
+        self.click_row("notes/count")
+        firefox.wait(lambda: firefox.script("return window.held.length === 1"))
+        # The pane still shows the one before, and follows its change.
+        self.store.prefs("set", "notes/first", "Bring the bread")
+        firefox.wait(lambda: firefox.script("return document.querySelector('#editor textarea')?.value === 'Bring the bread'"))
+        firefox.script("window.release()")
+        firefox.wait(lambda: firefox.text("#details-title") == "notes/count")
+
+    def test_a_late_answer_about_another_setting_does_not_replace_the_chosen_one(self):
+        firefox = self.firefox
+        firefox.choose("notes/first")
+        firefox.script(HOLD, "itself")
+        self.store.prefs("set", "notes/first", "Bring the bread")
+        firefox.wait(lambda: firefox.script("return window.held.length > 0"))
+        firefox.script("window.holding = false")
+        firefox.choose("notes/count")
+        firefox.script("window.release()")
+        # Had the answer replaced it, this change would concern another setting than the shown one.
+        self.store.prefs("set", "notes/count", "4")
+        firefox.wait(lambda: firefox.script("return document.querySelector('#editor input')?.value === '4'"))
+        self.assertEqual(firefox.text("#details-title"), "notes/count")
 
     def click_value(self, name):
         self.firefox.wait(lambda: self.firefox.script("""
