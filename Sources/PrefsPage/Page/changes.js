@@ -129,6 +129,8 @@ export class Changes {
     if (error.kind === "conflict") {
       changes.forEach(keep);
       this.meet(error.answer.settings);
+      const met = changes.find(({ theirs }) => theirs);
+      if (met) this.hooks.refused(met);
       message(error.message, { isError: true });
       return;
     }
@@ -157,7 +159,7 @@ export class Changes {
     });
     if (met.length === 0) return;
     this.draw();
-    this.hooks.met(met[0]);
+    this.hooks.met();
   }
 
   /// Bases our change on the current version, which it will overwrite.

@@ -22,7 +22,7 @@ const changes = new Changes(node("pending"), node("undo"), node("redo"), {
     refresh({ isAutomatic: false });
   },
   changed() { list.draw(); },
-  met(setting) { showChange(setting); },
+  met() { details.draw(); },
   refused({ setting }) { showChange(setting); },
   review: (collected) => review(collected, () => changes.save()),
   unlock: () => askPassphrase(about.vaultKeyFile),
