@@ -145,6 +145,18 @@ class AccessibilityTests(PageCase):
         self.browser.click("#save-one")
         self.wait_value("notes/count", "9")
 
+    def test_what_is_selected_is_seen_in_forced_colours(self):
+        self.browser.choose("editor/size")
+        self.browser.click("#search")
+        row = self.browser.row("editor/size")["index"]
+        style = "return getComputedStyle(document.getElementById('row-' + arguments[0])).outlineStyle"
+        self.assertEqual(self.browser.driver.execute_script(style, row), "none")
+        self.browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "forced-colors", "value": "active"}]})
+        self.addCleanup(self.browser.driver.execute_cdp_cmd, "Emulation.setEmulatedMedia", {
+            "features": [{"name": "prefers-color-scheme", "value": "light"}]})
+        self.assertEqual(self.browser.driver.execute_script(style, row), "solid")
+        self.assertEqual(self.browser.driver.execute_script(style, row + 1), "none")
+
     def test_follows_the_light_and_the_dark_of_the_system(self):
         colours = []
         for dark in [False, True]:
