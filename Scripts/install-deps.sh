@@ -31,7 +31,7 @@ brew="pkg-config sqlite openssl@3 curl"
 case "${1:-}" in
   tests)
     has_all() { has_libraries && has_test_tools; }
-    debian="$debian sqlite3 sqlcipher pass gnupg etcd-server etcd-client openssl python3 python3-venv python3-cryptography python3-jsonschema chromium chromium-driver firefox-esr xvfb"
+    debian="$debian sqlite3 sqlcipher pass gnupg etcd-server etcd-client openssl python3 python3-venv python3-cryptography python3-jsonschema chromium chromium-driver firefox-esr xvfb nodejs node-typescript"
     brew="$brew sqlcipher pass gnupg etcd python"
     ;;
   benchmarks)

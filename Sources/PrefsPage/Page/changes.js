@@ -7,7 +7,10 @@ export class Changes {
   /// - hooks: `saved(settings)`, `changed()`, `review(changes)`, `met()`, `refused(change)`, and `unlock()`, which resolves to
   /// whether the vault is unlocked.
   constructor(bar, undoButton, redoButton, hooks) {
-    Object.assign(this, { bar, undoButton, redoButton, hooks });
+    this.bar = bar;
+    this.undoButton = undoButton;
+    this.redoButton = redoButton;
+    this.hooks = hooks;
     this.pending = new Map();
     /// For settings that this page has just saved: the version before, and the one that it made. Rows may still show the former.
     this.own = new Map();

@@ -12,7 +12,9 @@ const revealTime = 10;
 export class Details {
   /// - hooks: `close()`, `isReadOnly()`, `unlock()`, `confirm(title, text, button)`.
   constructor(box, changes, hooks) {
-    Object.assign(this, { box, changes, hooks });
+    this.box = box;
+    this.changes = changes;
+    this.hooks = hooks;
     box.addEventListener("keydown", (event) => this.key(event));
     box.addEventListener("save", () => this.save());
     // A revealed secret is hidden when the window is hidden or loses the focus.

@@ -5,9 +5,15 @@ import { authorText, element, secretField, message, nameOf, shortValue, timeText
 import { difference } from "./details.js";
 import { newText } from "./changes.js";
 
-/// Shows a dialog; once it is closed, resolves to the value of the button that closed it.
-///
-/// - opened: Gets the function that closes it.
+/**
+ * Shows a dialog; once it is closed, resolves to the value of the button that closed it.
+ *
+ * @param {string} title
+ * @param {any} content
+ * @param {{ label: string, act: (close: (result?: any) => void) => any, isMain?: boolean, id?: string, isDisabled?: boolean }[]} buttons
+ * @param {(close: (result?: any) => void) => void} opened Gets the function that closes it.
+ * @returns {Promise<any>}
+ */
 export function open(title, content, buttons, opened = () => {}) {
   return new Promise((resolve) => {
     const dialog = element("dialog", { "aria-labelledby": "dialog-title" });
@@ -61,6 +67,7 @@ export function review(changes, save) {
       change.theirs && element("p", { class: "problem" }, `${authorText(change.theirs.author)} changed it in the meantime: ${shortValue(change.theirs)}`));
   });
   const mayBeSaved = !changes.some(({ problem, theirs }) => problem || theirs);
+  /** @type {Parameters<typeof open>[2]} */
   const buttons = [{ ...cancel, label: "Back" }];
   if (mayBeSaved) {
     buttons.push({ label: changes.length > 1 ? `Save ${changes.length} changes as one` : "Save", isMain: true,

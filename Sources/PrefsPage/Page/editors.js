@@ -17,8 +17,12 @@ export function editedType(setting) {
 
 const labelOfDetails = { "aria-labelledby": "details-title", "aria-describedby": "editor-problem editor-limits" };
 
-/// - setting: As the program describes it. `type`: the type to edit. `text`: the value to begin with. `isInRow`: whether there is
-/// room for one line only.
+/**
+ * - setting: As the program describes it. `type`: the type to edit. `text`: the value to begin with. `isInRow`: whether there is
+ * room for one line only.
+ *
+ * @param {{ setting: any, type: string, text: string, changed: () => void, label?: Record<string, any>, isInRow?: boolean }} options
+ */
 export function editorFor({ setting, type, text, changed, label = labelOfDetails, isInRow = false }) {
   const declaration = setting.declaration;
   const choices = declaration?.limits?.find((limit) => limit.choices)?.choices;
@@ -170,7 +174,7 @@ export function download(blob, name) {
 
 function treeEditor({ type, text, label, changed }) {
   let tree;
-  try { tree = parse(text || (type === "array" ? "[]" : "{}")); } catch (error) { return textEditor({ text, label, changed }); }
+  try { tree = parse(text || (type === "array" ? "[]" : "{}")); } catch (error) { return textEditor({ type, text, label, changed }); }
   const box = element("div", { class: "tree", role: "group", ...label });
   const redraw = () => { box.replaceChildren(branch(tree, redrawAndTell, changed)); };
   const redrawAndTell = () => { redraw(); changed(); };

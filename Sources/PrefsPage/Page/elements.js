@@ -1,6 +1,13 @@
 // Creates elements without parsing HTML: names and values come from programs, and are never markup.
 
-/// An element with properties, listeners (`onclick`) and children; undefined and null ones are left out.
+/**
+ * An element with properties, listeners (`onclick`) and children; undefined and null ones are left out.
+ *
+ * @param {string} name
+ * @param {Record<string, any>} properties
+ * @param {any[]} children
+ * @returns {any}
+ */
 export function element(name, properties = {}, ...children) {
   const node = document.createElement(name);
   // Otherwise browsers save typed text in their profiles, to restore it.
@@ -97,7 +104,12 @@ async function clear() {
   try { await navigator.clipboard.writeText(""); } catch { addEventListener("focus", clear, { once: true }); }
 }
 
-/// Shows a message for a while, optionally with a button.
+/**
+ * Shows a message for a while, optionally with a button.
+ *
+ * @param {string} text
+ * @param {{ button?: string, action?: () => void, isError?: boolean, seconds?: number }} options
+ */
 export function message(text, { button, action, isError = false, seconds = 8 } = {}) {
   const node = element("p", { class: isError ? "message error" : "message" }, text);
   const remove = () => node.remove();

@@ -15,7 +15,9 @@ export class SettingsList {
   /// - hooks: `selected(setting)`, `opened()`, `counted(answer)`, `pendingFor(setting)`, `failed(error)`, `isReadOnly()`,
   /// `save(change)`, `collect(change)`, `isOwn(before, after)`.
   constructor(box, rows, hooks) {
-    Object.assign(this, { box, rows, hooks });
+    this.box = box;
+    this.rows = rows;
+    this.hooks = hooks;
     this.filter = { search: "", filter: "all", collection: null };
     this.total = 0;
     this.blocks = new Map();
@@ -293,7 +295,9 @@ export class SettingsList {
 /// The sidebar, and the menu that replaces it on small screens.
 export class Sidebar {
   constructor(list, menu, chosen) {
-    Object.assign(this, { list, menu, chosen });
+    this.list = list;
+    this.menu = menu;
+    this.chosen = chosen;
     this.current = null;
     menu.addEventListener("change", () => this.choose(menu.value === "all" ? null : menu.value.slice(2)));
   }
@@ -319,7 +323,7 @@ export class Sidebar {
     const state = JSON.stringify([entries, this.current]);
     if (state === this.state) return;
     this.state = state;
-    const focused = document.activeElement?.dataset?.collection;
+    const focused = /** @type {HTMLElement | null} */ (document.activeElement)?.dataset?.collection;
     const label = (name) => name === null ? "All collections" : collectionName(name);
     this.list.replaceChildren(...entries.map(({ name, count, sealed }) => {
       const button = element("button", {

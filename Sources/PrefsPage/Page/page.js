@@ -10,6 +10,7 @@ import { askName, askPassphrase, examine, review, showHelp } from "./dialogs.js"
 import { exportSettings, importFile } from "./plans.js";
 import { showTimeline } from "./timeline.js";
 
+/** @type {(id: string) => any} */
 const node = (id) => document.getElementById(id);
 const searchBox = node("search");
 let about = {};
@@ -88,7 +89,8 @@ function emptyText() {
 
 function filter() {
   return {
-    search: searchBox.value, filter: document.querySelector("input[name=filter]:checked").value,
+    search: searchBox.value,
+    filter: /** @type {HTMLInputElement} */ (document.querySelector("input[name=filter]:checked")).value,
     collection: sidebar.current,
   };
 }
@@ -183,8 +185,9 @@ addEventListener("dragleave", (event) => { if (!event.relatedTarget) document.bo
 addEventListener("drop", (event) => {
   document.body.classList.remove("dropping");
   const { files } = event.dataTransfer;
+  const target = /** @type {Element} */ (event.target);
   // A field for a file takes it itself.
-  if (isOver || about.readOnly || files.length === 0 || event.target.matches("input[type=file]")) return;
+  if (isOver || about.readOnly || files.length === 0 || target.matches("input[type=file]")) return;
   event.preventDefault();
   if (files.length > 1) message("Drop one file at a time.", { isError: true });
   else if (!document.querySelector("dialog")) importing(files[0]);
@@ -200,7 +203,7 @@ node("new").addEventListener("click", async () => {
 });
 document.addEventListener("keydown", (event) => {
   if (isOver) return;
-  const isTyping = event.target.matches("input:not([type=radio]):not([type=checkbox]), textarea, select");
+  const isTyping = /** @type {Element} */ (event.target).matches("input:not([type=radio]):not([type=checkbox]), textarea, select");
   if (event.key === "/" && !isTyping && !event.ctrlKey && !event.metaKey) {
     event.preventDefault();
     searchBox.focus();

@@ -59,7 +59,7 @@ export async function importFile(file, { changes, collection, collections, unloc
     plan = answer.plan;
     menu.value = answer.value;
     fill(box, plan ? planned(plan) : element("p", { class: "problem" }, visible(answer.error.message)));
-    const save = document.getElementById("apply");
+    const save = /** @type {HTMLButtonElement} */ (document.getElementById("apply"));
     save.textContent = plan ? saveLabel(plan) : "Save";
     save.disabled = !plan || plan.plan === null;
   };

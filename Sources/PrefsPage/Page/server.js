@@ -18,7 +18,13 @@ export class CallError extends Error {
   }
 }
 
-/// Sends a sealed request. Returns the response, and a function that opens it.
+/**
+ * Sends a sealed request. Returns the response, and a function that opens it.
+ *
+ * @param {string} name
+ * @param {Uint8Array} bytes
+ * @param {{ isAutomatic?: boolean, signal?: AbortSignal, channel?: any }} options
+ */
 async function send(name, bytes, { isAutomatic = false, signal, channel = session.channel } = {}) {
   const sealed = await channel.seal(bytes, `request ${name}`);
   if (sealed.length > requestLimit) throw new CallError("format", { message: "The value is too large for the page." });
