@@ -65,6 +65,7 @@ class RowTests(PageCase):
         self.begin("editor/size")
         self.browser.keys("400")
         self.browser.wait(lambda: self.browser.row("editor/size")["summary"] == "The value must be 6 to 72.")
+        self.assertIn("refused", self.browser.row("editor/size")["classes"])
         self.browser.keys(Keys.ENTER)
         self.assertEqual(self.cell("editor/size", "input").get_attribute("aria-invalid"), "true")
         self.browser.keys(Keys.ESCAPE)

@@ -28,6 +28,7 @@ class TimelineTests(PageCase):
         self.assertIn("ticket-7", text)
         self.assertIn("prefs", text)
         self.assertIn("Bring the", text)
+        self.assertLessEqual(self.browser.driver.execute_script("const box = document.querySelector('dialog'); return box.scrollWidth - box.clientWidth"), 0)
         self.browser.fill(".timeline input[type=search]", "ticket-7")
         self.browser.wait(lambda: len(self.browser.all(".timeline li")) == 1)
 

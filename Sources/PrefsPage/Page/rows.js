@@ -50,8 +50,11 @@ export class RowEditing {
     if (control) return control.focus();
     if (!this.allows(setting) || !row.querySelector(".editable")) return undefined;
     const type = editedType(setting);
+    const summary = row.querySelector(".summary");
+    const usual = summary.textContent;
     const say = (problem) => {
-      row.querySelector(".summary").textContent = problem ?? "";
+      summary.textContent = problem ?? usual;
+      row.classList.toggle("refused", Boolean(problem));
       input.setAttribute("aria-invalid", problem ? "true" : "false");
     };
     const editor = editorFor({
@@ -71,7 +74,7 @@ export class RowEditing {
     input.addEventListener("click", (event) => event.stopPropagation());
     // If only the window loses the focus, the field still has it in the page.
     input.addEventListener("blur", () => { if (document.activeElement !== input) this.leave({ isBlur: true }); });
-    row.querySelector(".summary").setAttribute("aria-live", "assertive");
+    summary.setAttribute("aria-live", "assertive");
     row.querySelector(".value").replaceChildren(input);
     row.classList.add("editing");
     input.focus();
