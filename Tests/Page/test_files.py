@@ -96,6 +96,7 @@ class ImportTests(PageCase):
         shown = self.browser.wait(lambda: self.browser.text("dialog"))
         self.browser.wait(lambda: "mail/token" in self.browser.text("dialog .review"))
         self.assertNotIn("new-hunter", self.browser.driver.page_source)
+        self.assertIn("<secret: 14 bytes> → <secret: 10 bytes>", self.browser.text("dialog .review"))
         self.assertIn("1 secret is not shown in the file", self.browser.text("dialog"))
         self.browser.press("Save 1 change", "dialog")
         self.browser.wait(lambda: self.store.get("mail/token") == "new-hunter")

@@ -113,7 +113,7 @@ class TimelineTests(PageCase):
         self.store.prefs("set", "vault/pin", "4711-sealed")
         self.store.seal("vault", "correct horse")
         self.show()
-        self.assertIn("<secret: 15 bytes>", self.entry("mail/token", "changed").text)
+        self.assertIn("<secret: 14 bytes> → <secret: 15 bytes>", self.entry("mail/token", "changed").text)
         source = self.browser.driver.page_source
         for secret in ["hunter2-secret", "another-secret!", "4711-sealed"]:
             self.assertNotIn(secret, source)

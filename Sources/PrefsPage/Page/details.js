@@ -400,8 +400,9 @@ export async function keepHistory(collection) {
 /// The parts in which two texts differ, between their common beginning and end.
 export function difference(before, after) {
   if (before === after) return element("p", { class: "difference" }, "As it is now.");
-  // Numbers and single words are clearer as a whole.
-  if (before.length <= 24 && after.length <= 24 && !/\s/.test(before + after)) {
+  // Numbers, single words, and what stands for secrets are clearer as a whole.
+  const isShort = before.length <= 24 && after.length <= 24 && !/\s/.test(before + after);
+  if (isShort || /^<(secret|sealed)\b/.test(before) || /^<(secret|sealed)\b/.test(after)) {
     return element("p", { class: "difference" }, before && element("del", {}, before), before && " → ", element("ins", {}, after));
   }
   const [a, b] = [[...before], [...after]];
