@@ -77,10 +77,14 @@ extension PageStore {
   private static let lineLength = 300
 
   /// A value in a line, with secrets and sealed values by their kind or length.
-  func line(_ value: Value?, _ key: String, _ collection: String, _ reader: SettingReader) -> String? {
+  ///
+  /// - Parameter isSealed: Whether the collection is sealed in the transaction that has read the value: the list may not know yet.
+  func line(
+    _ value: Value?, _ key: String, _ collection: String, isSealed: Bool, _ reader: SettingReader
+  ) -> String? {
     guard let value else { return nil }
     let isSecret = reader.declared.setting(key, in: collection)?.declaration.type == .secret
-    let shown = Redaction(reveals: false).shown(value, isSealed: reader.isSealed(collection), isSecret: isSecret)
+    let shown = Redaction(reveals: false).shown(value, isSealed: isSealed, isSecret: isSecret)
     return String(ValueText.text(shown).prefix(Self.lineLength))
   }
 }

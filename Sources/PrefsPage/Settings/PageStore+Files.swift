@@ -85,6 +85,7 @@ extension PageStore {
         hidden += 1
         continue
       }
+      let isSealed = try transaction.isSealed(collection: collection)
       let present = try transaction.value(forKey: key, inCollection: collection)
       if let present,
         try ImportedSetting(collection: collection, key: key, value: present).hasSameValue(as: setting)
@@ -97,7 +98,8 @@ extension PageStore {
         action: .value(value))
       entries.append(
         ChangePlan.Entry(
-          change: change, before: line(present, key, collection, reader), after: line(value, key, collection, reader),
+          change: change, before: line(present, key, collection, isSealed: isSealed, reader),
+          after: line(value, key, collection, isSealed: isSealed, reader),
           problem: problem(value, key, collection, transaction)))
     }
     var notes: [String] = []

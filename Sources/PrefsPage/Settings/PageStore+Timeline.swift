@@ -134,11 +134,13 @@ extension PageStore {
     if let info, info.modified <= moment { return .unchanged }
     let history = try transaction.history(forKey: key, inCollection: collection)
     let present = try transaction.value(forKey: key, inCollection: collection)
+    let isSealed = try transaction.isSealed(collection: collection)
     func entry(_ action: SettingChange.Action, _ after: Value?) -> WayBack {
       .change(
         ChangePlan.Entry(
           change: SettingChange(collection: collection, key: key, version: info?.version ?? 0, action: action),
-          before: line(present, key, collection, reader), after: line(after, key, collection, reader)))
+          before: line(present, key, collection, isSealed: isSealed, reader),
+          after: line(after, key, collection, isSealed: isSealed, reader)))
     }
     if let then = history.first(where: { $0.modified <= moment && moment < $0.ended }) {
       // It would expire at once.
@@ -178,7 +180,8 @@ private struct Past {
   ) throws -> String {
     let (key, collection) = (change.key, change.collection)
     var (before, after): (HistoricItem?, Value?)
-    if !(isVaultLocked && reader.isSealed(collection)) {
+    let isSealed = try transaction.isSealed(collection: collection)
+    if !(isVaultLocked && isSealed) {
       let history = try history(key, collection, transaction)
       before = history.first { $0.endVersion == commit.number }
       after =
@@ -192,8 +195,8 @@ private struct Past {
       ("sequence", "\(commit.number)"), ("time", commit.time.map { JSONText.quoted(Timestamp.text($0)) } ?? "null"),
       ("author", change.author.map(ChangeText.json) ?? "null"), ("change", JSONText.quoted(change.what)),
       ("collection", JSONText.quoted(collection)), ("key", JSONText.quoted(key)),
-      ("before", store.line(before?.value, key, collection, reader).map(JSONText.quoted) ?? "null"),
-      ("after", store.line(after, key, collection, reader).map(JSONText.quoted) ?? "null"),
+      ("before", store.line(before?.value, key, collection, isSealed: isSealed, reader).map(JSONText.quoted) ?? "null"),
+      ("after", store.line(after, key, collection, isSealed: isSealed, reader).map(JSONText.quoted) ?? "null"),
       ("restore", restored.map { "\($0)" } ?? "null"), ("isNew", change.isNew ? "true" : "false"),
     ])
   }

@@ -8,8 +8,10 @@ struct SettingReader: Sendable {
   let environments: [CollectionEnvironment]
   private var effective: [ByteString: EffectiveSettings] = [:]
   private var sealed: Set<ByteString>
-  /// Who last changed a setting, with the number of the commit, as far as the change log knows.
-  private var authors: [SettingPlace: (commit: CommitNumber, author: Author)] = [:]
+  /// The lower-case text of who last changed a setting, with the number of the commit, as far as the change log knows.
+  ///
+  /// All settings of a commit share one text.
+  private var authors: [SettingPlace: (commit: CommitNumber, text: [UInt8])] = [:]
 
   /// How far longer texts are searched.
   private static let searchedByteCount = 64 << 10
@@ -24,9 +26,10 @@ struct SettingReader: Sendable {
   /// Takes over who made a commit.
   mutating func noteAuthor(of commit: Commit) {
     guard let author = commit.author else { return }
+    let text = Array(author.description.lowercased().utf8)
     for collection in commit.changedCollections {
       for key in commit.changedKeys(inCollection: collection) {
-        authors[SettingPlace(key, in: collection)] = (commit.number, author)
+        authors[SettingPlace(key, in: collection)] = (commit.number, text)
       }
     }
   }
@@ -150,7 +153,7 @@ struct SettingReader: Sendable {
     if let shown, !isSecret, shown.kind.isSearched { text += ValueText.text(shown).prefix(Self.searchedByteCount) }
     let own = stored?.place == 0 ? stored : nil
     let last = authors[SettingPlace(key, in: collection)]
-    let author = last.flatMap { $0.commit == own?.info.version ? $0.author.description.lowercased() : nil }
+    let author = last.flatMap { $0.commit == own?.info.version ? $0.text : nil }
     let hasProblem =
       own != nil && hasDeclarations
       ? !SettingFinding.all(of: key, in: collection, declared, isSealed: true, suggestsNames: false) { own?.value }
@@ -161,7 +164,7 @@ struct SettingReader: Sendable {
       isChanged: own != nil && (own?.value == nil || own?.value != declaration?.defaultValue),
       hasProblem: hasProblem, searchText: Array(text.lowercased().utf8),
       type: isSealed(collection) ? Value.Kind.sealed.name : isSecret ? Value.Kind.secret.name : type ?? "any",
-      isLocked: known.locked(key) != nil, authorText: Array((author ?? "").utf8))
+      isLocked: known.locked(key) != nil, authorText: author ?? [])
   }
 }
 
