@@ -95,7 +95,7 @@ final class ChangeListeners: Sendable {
     areThere && isWanted(key, in: collection)
   }
 
-  /// Not inlined: a set that nobody observes, the usual one, would pay for its size.
+  /// Not inlined: a set that no one observes, the usual one, would pay for its size.
   @inline(never)
   private func isWanted(_ key: String, in collection: String) -> Bool {
     state.withLock { $0.collect().include(ByteString(key), in: ByteString(collection)) }
