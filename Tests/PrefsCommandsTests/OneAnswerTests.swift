@@ -214,7 +214,8 @@ struct Sources: CustomTestStringConvertible, Sendable {
     #expect(unset.code == 0 && unset.message.contains("keeps the value that") == expected.isLocked, "\(unset)")
     try tool.succeed("--app", "org.x", "-c", target, "set", "--int", "port", "53")
     let replaced = try run(
-      ["--app", "org.x", "-c", target, "import", "-", "--format", "json", "--replace"], input: "{}")
+      ["--app", "org.x", "-c", target, "import", "-", "--format", "json", "--replace", "--undeclared"],
+      input: #"{"kept": 1}"#)
     #expect(replaced.code == 0 && replaced.message.contains("keeps the value that") == expected.isLocked, "\(replaced)")
   }
 

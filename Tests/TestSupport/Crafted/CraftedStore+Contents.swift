@@ -219,7 +219,7 @@ extension CraftedStore {
     [
       "'c', 'k', id, x'05', 0, 2, zeroblob(16), 1, x'', 1, 'a', NULL, '{', NULL",
       "'c', 'k', id, x'05', 1, 2, zeroblob(15), 1, x'', 1, 'a', NULL, '{', NULL",
-      "'c', 'k', id, x'05', 1, 2, zeroblob(16), -2, x'', 1, 'a', NULL, '{', NULL",
+      "'c', 'k', id, x'05', 1, 2, zeroblob(16), 1 << 61, x'', 1, 'a', NULL, '{', NULL",
       "'c', 'k', id, x'05', 1, 2, zeroblob(16), 1, x'', 7, 'a', NULL, '{', NULL",
       "'c', 'k', id, x'05', 1, 2, zeroblob(16), 1, x'', 1, NULL, NULL, '{', NULL",
       "'c', 'k', 77, x'05', 1, 2, zeroblob(16), 1, x'', 1, 'a', NULL, '{', NULL",
