@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("A carrier", .timeLimit(.minutes(2)))
+@Suite("A carrier", .timeLimit(.minutes(10)))
 struct CarrierConformanceTests {
   @Test("is empty at first, and its head absent", arguments: CarrierKind.allCases)
   func empty(_ kind: CarrierKind) async throws {

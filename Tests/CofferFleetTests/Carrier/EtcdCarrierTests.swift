@@ -6,7 +6,7 @@ import Testing
 @testable import CofferFleet
 
 @Suite(
-  "An etcd as a carrier", .serialized, .timeLimit(.minutes(3)),
+  "An etcd as a carrier", .serialized, .timeLimit(.minutes(10)),
   .enabled(if: EtcdServer.isInstalled, "etcd is not installed"))
 struct EtcdCarrierTests {
   private let prefix = "test-\(UUID().uuidString)"

@@ -4,7 +4,7 @@ import Testing
 
 @testable import CofferFleet
 
-@Suite("An etcd that fails to answer", .timeLimit(.minutes(1)))
+@Suite("An etcd that fails to answer", .timeLimit(.minutes(10)))
 struct EtcdConnectionTests {
   @Test("is unreachable if nothing listens, for reads and writes, and its stream waits until cancelled")
   func refusedConnection() async throws {

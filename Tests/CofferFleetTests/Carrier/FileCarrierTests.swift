@@ -10,7 +10,7 @@ import Testing
   import Musl
 #endif
 
-@Suite("A folder as a carrier", .timeLimit(.minutes(1)))
+@Suite("A folder as a carrier", .timeLimit(.minutes(10)))
 struct FileCarrierTests {
   let folder: ScratchFolder
   let carrier: FileCarrier

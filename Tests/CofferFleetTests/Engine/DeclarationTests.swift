@@ -167,7 +167,7 @@ struct DeclarationTests {
     }
   }
 
-  @Test("are pushed and taken while both sides run, as soon as they are declared", .timeLimit(.minutes(1)))
+  @Test("are pushed and taken while both sides run, as soon as they are declared", .timeLimit(.minutes(10)))
   func running() async throws {
     let hosts = try await fleet(of: "a", "b", on: carrier)
     let commits = try hosts[1].database.commits()

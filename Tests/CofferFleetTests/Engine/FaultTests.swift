@@ -4,7 +4,7 @@ import Testing
 
 @testable import CofferFleet
 
-@Suite("A fleet on an etcd that fails", .enabled(if: EtcdServer.isInstalled), .timeLimit(.minutes(3)))
+@Suite("A fleet on an etcd that fails", .enabled(if: EtcdServer.isInstalled), .timeLimit(.minutes(10)))
 struct FleetFaultTests {
   /// Two hosts, of which each has a carrier of its own, while both run.
   private func running<R>(

@@ -5,7 +5,7 @@ import Testing
 @testable import Coffer
 @testable import CofferFleet
 
-@Suite("A running host", .timeLimit(.minutes(1)))
+@Suite("A running host", .timeLimit(.minutes(10)))
 struct RunningTests {
   private let carrier = MemoryCarrier()
 

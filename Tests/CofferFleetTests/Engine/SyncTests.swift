@@ -192,7 +192,7 @@ struct SyncTests {
     #expect(try hosts[1].get("x") == "1")
   }
 
-  @Test("receives and sends changes while it runs, until it is cancelled", .timeLimit(.minutes(1)))
+  @Test("receives and sends changes while it runs, until it is cancelled", .timeLimit(.minutes(10)))
   func staying() async throws {
     let hosts = try await fleet(of: "a", "b", on: carrier)
     let tasks = hosts.map { host in Task { [fleet = host.fleet] in try await fleet.run() } }

@@ -5,7 +5,7 @@ import Testing
 @testable import CofferFleet
 
 @Suite(
-  "A host whose link to the carrier is cut silently", .timeLimit(.minutes(3)),
+  "A host whose link to the carrier is cut silently", .timeLimit(.minutes(10)),
   .enabled(
     if: Cable.isPossible && EtcdServer.isInstalled, "network namespaces need root and iproute2; etcd is needed, too"))
 struct CutLinkTests {

@@ -228,7 +228,7 @@ private struct Quoting: Codable {
   }
 }
 
-@Suite("Messages and errors", .timeLimit(.minutes(1))) struct MessageSecrecyTests {
+@Suite("Messages and errors", .timeLimit(.minutes(10))) struct MessageSecrecyTests {
   private let store: TemporaryStore
   private let messages: LoggedMessages
   private let proxy: ConnectionProxy
