@@ -92,7 +92,8 @@ class ImportTests(PageCase):
         self.assertEqual(self.stored("notes/count"), "3")
 
     def test_secrets_are_neither_shown_nor_lost(self):
-        self.drop("secrets.json", '{"mail": {"token": {"$secret": "new-hunter"}}, "notes": {"first": "<secret: 14 bytes>"}}')
+        self.store.prefs("set", "notes/pin", "--secret", "-", input="1234")
+        self.drop("secrets.json", '{"mail": {"token": {"$secret": "new-hunter"}}, "notes": {"pin": "<secret: 4 bytes>"}}')
         shown = self.browser.wait(lambda: self.browser.text("dialog"))
         self.browser.wait(lambda: "mail/token" in self.browser.text("dialog .review"))
         self.assertNotIn("new-hunter", self.browser.driver.page_source)
@@ -100,7 +101,7 @@ class ImportTests(PageCase):
         self.assertIn("1 secret is not shown in the file", self.browser.text("dialog"))
         self.browser.press("Save 1 change", "dialog")
         self.browser.wait(lambda: self.store.get("mail/token") == "new-hunter")
-        self.assertEqual(self.stored("notes/first"), "Bring the milk")
+        self.assertEqual(self.store.get("notes/pin"), "1234")
 
     def test_a_file_is_chosen_without_a_mouse_too(self):
         with tempfile.NamedTemporaryFile(suffix=".json") as file:
