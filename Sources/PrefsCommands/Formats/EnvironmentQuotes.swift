@@ -81,9 +81,7 @@ enum EnvironmentQuotes {
     guard let end = word.firstIndex(of: UInt8(ascii: "=")), end > word.startIndex else { return false }
     let name = word[..<end]
     return !(0x30...0x39).contains(name[name.startIndex])
-      && name.allSatisfy {
-        (0x30...0x39).contains($0) || (0x41...0x5a).contains($0 & 0xdf) || $0 == UInt8(ascii: "_")
-      }
+      && name.allSatisfy { isLetterOrDigit($0) || $0 == UInt8(ascii: "_") }
   }
 
   private static func first(
@@ -104,6 +102,11 @@ enum EnvironmentQuotes {
 
   /// Whether a shell expands `$` before this.
   private static func expands(_ byte: UInt8) -> Bool {
-    (0x30...0x39).contains(byte) || (0x41...0x5a).contains(byte & 0xdf) || "_{([*@#?-$!".utf8.contains(byte)
+    isLetterOrDigit(byte) || "_{([*@#?-$!".utf8.contains(byte)
+  }
+
+  /// Whether a byte is an ASCII letter or digit.
+  static func isLetterOrDigit(_ byte: UInt8) -> Bool {
+    (0x30...0x39).contains(byte) || (0x41...0x5a).contains(byte & 0xdf)
   }
 }

@@ -90,9 +90,7 @@ struct EnvironmentReader {
 
   private mutating func word() -> String {
     let start = position
-    skip { byte in
-      (0x30...0x39).contains(byte) || (0x41...0x5a).contains(byte & 0xdf) || "_.-".utf8.contains(byte)
-    }
+    skip { EnvironmentQuotes.isLetterOrDigit($0) || "_.-".utf8.contains($0) }
     return String(decoding: bytes[start..<position], as: UTF8.self)
   }
 
