@@ -45,9 +45,6 @@ package final class Store: Sendable {
     synced.withLock { $0.count = min($0.count, count) }
   }
 
-  /// Whether the disk had no room for a log or shared memory when this store was opened for reading.
-  let lacksRoom = Atomic<Bool>(false)
-
   /// What remembers this store; see `consult(_:)`.
   private let witnesses = Lock<[WeakWitness]>([])
 

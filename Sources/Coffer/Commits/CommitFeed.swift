@@ -52,8 +52,9 @@ final class CommitFeed: Sendable {
     var lastNumber: CommitNumber = 0
     /// How often the store was replaced, or rolled back, so that numbers began again.
     var generation = 0
-    /// Whether the connection was closed because of a replacement that could not be followed yet.
-    var isBetweenStores = false
+    /// Whether the connection was closed, to be opened again: the store was replaced, which could not be followed yet, or it
+    /// was read as an image, which is outdated.
+    var mustReopen = false
     /// The files when that last failed.
     var refused: StoreFiles?
     /// Why commits cannot be followed, as far as it was said.
@@ -122,7 +123,7 @@ final class CommitFeed: Sendable {
     listenerCount.add(1, ordering: .acquiringAndReleasing)
     do {
       return try onQueue {
-        if reader.connection == nil, !reader.isBetweenStores { try start() }
+        if reader.connection == nil, !reader.mustReopen { try start() }
         drain()
         reader.lastListener += 1
         reader.listeners[reader.lastListener] = Listener(
@@ -203,7 +204,7 @@ final class CommitFeed: Sendable {
     (reader.connection, reader.counter) = (nil, nil)
     reader.watcher = nil
     reader.wayWatcher = nil
-    reader.isBetweenStores = false
+    reader.mustReopen = false
     endTrouble()
     // A long-lived read may still need them.
     if !isObserved { commits.forgetOwnCommits() }
@@ -244,20 +245,21 @@ final class CommitFeed: Sendable {
 
   /// Continues in the store that replaced the one being read, in which everything may be new.
   private func followReplacement() throws {
-    if !reader.isBetweenStores {
-      guard let connection = reader.connection, connection.isReplaced(isCertain: true), let store = connection.store
-      else { return }
+    if !reader.mustReopen {
+      guard let connection = reader.connection else { return }
+      let replaced = connection.isReplaced(isCertain: true) ? connection.store : nil
+      guard replaced != nil || connection.isOfOldImage else { return }
       // Before the new one is opened, which may have an index of the same name.
       (reader.connection, reader.counter) = (nil, nil)
-      reader.isBetweenStores = true
+      reader.mustReopen = true
       // Greater than any commit's number, so that the next drain detects the replacement.
-      reader.lastNumber = .max
+      if replaced != nil { reader.lastNumber = .max }
       try? connection.close()
-      try follow(store)
+      if let replaced { try follow(replaced) }
     }
     // It follows by itself, if that has failed before.
     _ = try open()
-    reader.isBetweenStores = false
+    reader.mustReopen = false
     try watch()
     sayPolling()
   }
@@ -281,7 +283,7 @@ extension CommitFeed {
 
   /// Tries again after a while: a key may be there again, a lock free, or the store accepted, without a commit that says so.
   private func retryLater(isDue: Bool) {
-    reader.refused = reader.isBetweenStores ? path.map(StoreFiles.init) : nil
+    reader.refused = reader.mustReopen ? path.map(StoreFiles.init) : nil
     reader.pause = isDue ? min(2 * reader.pause, Self.longestPause) : Self.shortestPause
     reader.retry?.cancel()
     let retry = DispatchWorkItem { [weak self] in self?.drain(isDue: true) }
@@ -294,7 +296,7 @@ extension CommitFeed {
     switch error {
     case .busy: return
     // By a restore at this moment, which the next attempt follows.
-    case .storeReplaced where !reader.isBetweenStores && !isDue: return
+    case .storeReplaced where !reader.mustReopen && !isDue: return
     default: break
     }
     reader.trouble = error

@@ -75,7 +75,7 @@ extension SQLiteConnection {
     return OpenFile.heap(file)?.indexVersionAfterWrite
   }
 
-  /// Whether this connection reads the store as an image that has changed since, so that it must be opened again.
+  /// Whether this connection reads the store as an image that is outdated, so that it must be opened again.
   package var isOfOldImage: Bool { databaseFile?.isOfOldImage ?? false }
 
   /// Whether another file now has the store's name; a proper replacement also makes a commit in the old file.

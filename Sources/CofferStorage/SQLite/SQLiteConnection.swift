@@ -53,14 +53,15 @@ package final class SQLiteConnection {
 
   /// Opens a connection to an existing store.
   ///
-  /// - Parameter check: Reads something: opening is lazy, and only the first read shows whether the pages can be
-  ///   opened.
+  /// - Parameters:
+  ///   - hasRoom: Whether there may be room for a log and shared memory.
+  ///   - check: Reads something: opening is lazy, and only the first read shows whether the pages can be opened.
   package convenience init(
-    store: Store, busyTimeout: Duration,
+    store: Store, busyTimeout: Duration, hasRoom: Bool = true,
     check: (SQLiteConnection) throws -> Void = { try $0.execute("PRAGMA main.schema_version") }
   ) throws {
     try store.checkProcess()
-    try self.init(store: store, isCreating: false, busyTimeout: busyTimeout)
+    try self.init(store: store, isCreating: false, hasRoom: hasRoom, busyTimeout: busyTimeout)
     do {
       try check(self)
       if !store.isReadOnly { try checkHeader() }
@@ -86,11 +87,12 @@ package final class SQLiteConnection {
     _ store: Store, busyTimeout: Duration,
     check: (SQLiteConnection) throws -> Void = { try $0.execute("PRAGMA main.schema_version") }
   ) throws -> SQLiteConnection {
+    var hasRoom = true
     for _ in 0..<Store.attemptCount {
       do {
-        return try SQLiteConnection(store: store, busyTimeout: busyTimeout, check: check)
-      } catch StorageError.diskFull where store.isReadOnly && !store.lacksRoom.load(ordering: .acquiring) {
-        store.lacksRoom.store(true, ordering: .releasing)
+        return try SQLiteConnection(store: store, busyTimeout: busyTimeout, hasRoom: hasRoom, check: check)
+      } catch StorageError.diskFull where store.isReadOnly && hasRoom {
+        hasRoom = false
       } catch StorageError.notFound where store.isReadOnly && Store.isPresent(at: store.path) {
         // The log or its index is missing, which was there before: the last writer has just closed the store.
       }
@@ -100,7 +102,7 @@ package final class SQLiteConnection {
 
   /// Opens a connection to a store without pages, and sets its page size, reserve and journal mode.
   convenience init(creating store: Store) throws {
-    try self.init(store: store, isCreating: true, busyTimeout: .zero)
+    try self.init(store: store, isCreating: true, hasRoom: true, busyTimeout: .zero)
     try layOutPages()
     // Switching to WAL writes page 1, which would otherwise need a rollback journal.
     try execute("PRAGMA journal_mode=MEMORY")
@@ -114,8 +116,8 @@ package final class SQLiteConnection {
     try execute("PRAGMA page_size=\(Layout.pageByteCount)")
   }
 
-  private convenience init(store: Store, isCreating: Bool, busyTimeout: Duration) throws {
-    let context = try ConnectionContext(store: store, isCreating: isCreating)
+  private convenience init(store: Store, isCreating: Bool, hasRoom: Bool, busyTimeout: Duration) throws {
+    let context = try ConnectionContext(store: store, isCreating: isCreating, hasRoom: hasRoom)
     try self.init(context: context, path: store.path, vfs: store.vfs.name, busyTimeout: busyTimeout)
   }
 

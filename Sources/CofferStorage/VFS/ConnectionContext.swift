@@ -10,6 +10,8 @@ final class ConnectionContext: @unchecked Sendable {
   let codec: PageCodec
   /// True while a new store is filled under its temporary name; only then may the file have no pages yet.
   let isCreating: Bool
+  /// Whether there may be room for a log and shared memory.
+  let hasRoom: Bool
   /// The sequence of the envelope whose epochs the codec holds.
   private var envelopeSequence: UInt64
   /// The error behind SQLite's result code, taken when the code is turned into an error.
@@ -23,9 +25,10 @@ final class ConnectionContext: @unchecked Sendable {
   /// The contexts of connections being opened.
   private static let table = Lock<(next: UInt64, contexts: [ConnectionContext])>((1, []))
 
-  init(store: Store, isCreating: Bool) throws {
+  init(store: Store, isCreating: Bool, hasRoom: Bool = true) throws {
     self.store = store
     self.isCreating = isCreating
+    self.hasRoom = hasRoom
     let (sequence, keys) = store.keys
     envelopeSequence = sequence
     codec = try PageCodec(keys: keys)

@@ -142,9 +142,10 @@ final class DatabaseFile {
     }
   }
 
-  /// Whether the file was read as an image, and has changed since.
+  /// Whether the file was read as an image, and has changed since, or a writer has come, whose log would be ignored.
   var isOfOldImage: Bool {
-    readOnlyAccess?.image.map { FileVersion(ofFileAt: context.store.path) != $0 } ?? false
+    guard let image = readOnlyAccess?.image else { return false }
+    return (try? ReadOnlyAccess(path: context.store.path, hasRoom: context.hasRoom))?.image != image
   }
 
   /// Fails if a writer changed a file that cannot be locked, which would mix two states of the store.

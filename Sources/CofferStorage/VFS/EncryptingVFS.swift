@@ -141,8 +141,7 @@ package final class EncryptingVFS: Sendable {
     var readOnlyAccess: ReadOnlyAccess?
     if context.store.isReadOnly {
       do throws(StorageError) {
-        readOnlyAccess = try ReadOnlyAccess(
-          path: context.store.path, hasRoom: !context.store.lacksRoom.load(ordering: .acquiring))
+        readOnlyAccess = try ReadOnlyAccess(path: context.store.path, hasRoom: context.hasRoom)
       } catch {
         context.fail(error)
         return SQLITE_CANTOPEN

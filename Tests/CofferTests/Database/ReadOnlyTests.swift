@@ -411,6 +411,39 @@ import Testing
     try writer.database.close()
     #expect(try Child.run(tool, ["get", "key", "-d", path, "--key-file", store.keyFile]).text == "written\n")
   }
+
+  @Test(
+    "follows the commits of others once a full disk has room again, when it was opened on the full one",
+    arguments: [false, true])
+  func roomAgain(hasLog: Bool) throws {
+    guard let mount = try Mount(in: store, size: "2m") else {
+      print("No file system could be mounted: following a store on a full disk is not tested here.")
+      return
+    }
+    if hasLog { try crash() }
+    let path = "\(mount.folder)/settings.coffer"
+    for suffix in hasLog ? ["", "-wal"] : [""] {
+      try #require(try Child.run("/bin/cp", [store.path + suffix, path + suffix]).status == 0)
+    }
+    try mount.fill()
+    let database = try Database.open(at: path, key: store.key, options: .init(isReadOnly: true))
+    let (connection, proxy) = (try database.makeConnection(), try ConnectionProxy(database: database))
+    let heard = DispatchSemaphore(value: 0)
+    let registration = try database.onCommit { if $0.concerns(collection: "") { heard.signal() } }
+    #expect(try proxy.object(forKey: "key") == (hasLog ? "third" : "first"))
+    try FileManager.default.removeItem(atPath: "\(mount.folder)/filler")
+    let writer = try Database.open(at: path, key: store.key).makeConnection()
+    // The first one while the log is beside the file, whose pages are as they were.
+    for value in ["fourth", "fifth"] {
+      try set(value, for: "key", in: writer)
+      #expect(heard.wait(timeout: .now() + 60) == .success)
+      #expect(try connection.read { try $0.object(forKey: "key") } == value)
+      #expect(try proxy.object(forKey: "key") == value)
+    }
+    registration.cancel()
+    try writer.database.close()
+    try database.close()
+  }
 }
 
 extension RunningChild {
