@@ -443,6 +443,12 @@ final class DatabaseFile {
     index?.load(fromByteOffset: 16, as: UInt32.self)
   }
 
+  /// The end of the committed log, according to the wal-index; nil for one without commits.
+  var committedEnd: LogEnd? {
+    guard let index, let salts = indexSalts, let frameCount = committedFrameCount, frameCount > 0 else { return nil }
+    return LogEnd(salts: salts, frameCount: frameCount, checksum: LogChecksum(nativeAt: index + 24))
+  }
+
   /// The salts of the log's current generation, according to the wal-index.
   var indexSalts: UInt64? {
     index?.load(fromByteOffset: 32, as: UInt64.self)

@@ -1,7 +1,17 @@
 import CSQLite
 
+/// The end of a log, and by the checksum everything before it: each frame's continues that of the frame before.
+struct LogEnd: Equatable {
+  let salts: UInt64
+  let frameCount: UInt32
+  let checksum: LogChecksum
+}
+
 extension LogFile {
   /// Syncs the log, including frames that an earlier sync may have failed to write.
+  ///
+  /// Nothing remains to be done if this connection has synced the log up to the same end. A checkpoint asks for that after
+  /// every synced commit, as does the last connection to close.
   ///
   /// Systems discard data they could not write: bytes whose sync has failed count as written from then on, and no
   /// later sync writes them to the disk (https://wiki.postgresql.org/wiki/Fsync_Errors). SQLite rewrites the frames
@@ -13,9 +23,14 @@ extension LogFile {
     let isRepairing = store.hasUnsyncableLog.load(ordering: .acquiring)
     if isRepairing { code = writeCommittedFramesAgain() }
     guard code == SQLITE_OK else { return code }
-    let (salts, count) = (generationSalts, writtenFrameCount)
+    let (salts, count, end) = (generationSalts, writtenFrameCount, writtenEnd)
+    if !isRepairing, let end, end == syncedEnd { return SQLITE_OK }
+    syncedEnd = nil
     code = context.checked(real.methods.xSync(real.file, flags))
-    if code == SQLITE_OK { store.noteSync(ofFrames: count, salts: salts) }
+    if code == SQLITE_OK {
+      store.noteSync(ofFrames: count, salts: salts)
+      syncedEnd = end
+    }
     // At once, while the system still has the bytes. A commit whose sync failed is not among the committed frames, but a
     // recovery finds it if it cannot be revoked.
     if code != SQLITE_OK, writeCommittedFramesAgain() != SQLITE_OK || lastCommitOfTransaction != nil {

@@ -47,6 +47,8 @@ final class LogFile {
   var isBigEndian = false
   /// The salts in the log header that this connection read or wrote last.
   private(set) var salts: UInt64 = 0
+  /// The end of the log at the last sync by this connection; nil if it failed.
+  var syncedEnd: LogEnd?
   /// The end and generation of the log at the last examination of the frames after it.
   var knownEnd: (frame: UInt32, salts: UInt64)?
   /// Whether a write of this transaction has failed, so that what it wrote only takes up room.
@@ -219,6 +221,14 @@ final class LogFile {
   var lastCommitOfTransaction: UInt32? {
     guard !pagesOfTransaction.isEmpty, header.load(fromByteOffset: 4, as: UInt32.self) != 0 else { return nil }
     return headerFrame
+  }
+
+  /// The end of the log that a sync will cover; nil if the log has no commit.
+  var writtenEnd: LogEnd? {
+    guard !pagesOfTransaction.isEmpty else { return database.committedEnd }
+    return lastCommitOfTransaction.map {
+      LogEnd(salts: generationSalts, frameCount: $0, checksum: LogChecksum(storedAt: header + 16))
+    }
   }
 
   private func readPage(_ number: UInt32, into buffer: UnsafeMutableRawPointer) -> Int32 {

@@ -242,6 +242,7 @@ extension LogFile {
   func revokeCommit(after committed: UInt32) {
     guard let last = lastCommitOfTransaction, last > committed else { return }
     context.store.forgetSync(after: committed)
+    syncedEnd = nil
     let zeros = [UInt8](repeating: 0, count: Layout.frameHeaderByteCount)
     _ = zeros.withUnsafeBytes { real.write($0.baseAddress!, $0.count, at: Self.offset(ofFrame: last)) }
   }
