@@ -16,6 +16,8 @@ package enum Layout {
 
   /// The write-ahead log, as specified in https://www.sqlite.org/walformat.html.
   package static let logHeaderByteCount = 32
+  /// The header of a log that was emptied, until the file is truncated; see `LogFile.truncate`.
+  static let emptiedLogHeader = Array("coffer/1 log emptied".utf8) + [UInt8](repeating: 0, count: 12)
   package static let frameHeaderByteCount = 24
   package static let frameByteCount = frameHeaderByteCount + pageByteCount
 }

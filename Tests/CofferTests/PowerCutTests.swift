@@ -27,16 +27,27 @@ import Testing
     let script = try PowerCutScript()
     try PowerCutScenario.checkpoints.run(script)
     for suffix in ["-wal", "settings.coffer"] {
-      var cuts = try PowerCuts(script) { $0.hasSuffix(suffix) }
+      var cuts = try PowerCuts(script) { path, _ in path.hasSuffix(suffix) }
       #expect(throws: PowerCuts.Failure.self, "\(suffix)") { try cuts.run(seed: 1, subsetCount: 2, limit: nil) }
     }
+  }
+
+  @Test("is noticed by these tests if the header of a log that starts over is not synced before its frames")
+  func headers() throws {
+    let script = try PowerCutScript()
+    try PowerCutScenario.restarts.run(script)
+    var cuts = try PowerCuts(script) { path, previous in
+      guard case .write(let written, 0, let bytes)? = previous, written == path else { return false }
+      return path.hasSuffix("-wal") && bytes.count == 32 && bytes.first == 0x37
+    }
+    #expect(throws: PowerCuts.Failure.self) { try cuts.run(seed: 1, subsetCount: 8, limit: nil) }
   }
 
   @Test("is taken for a rollback by these tests if the record of the store is ahead of the disk")
   func witnessAhead() throws {
     let script = try PowerCutScript()
     try PowerCutScenario.commits.run(script)
-    var cuts = try PowerCuts(script) { $0.hasSuffix("-wal") }
+    var cuts = try PowerCuts(script) { path, _ in path.hasSuffix("-wal") }
     let failure = #expect(throws: PowerCuts.Failure.self) { try cuts.run(seed: 1, subsetCount: 2, limit: nil) }
     // Or the log itself shows it: a later frame says that a lost one had been synced.
     let signs = ["older than the one last used here", "alarm: The log did not authenticate"]

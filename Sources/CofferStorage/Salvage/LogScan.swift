@@ -17,7 +17,8 @@ package struct LogScan: Sendable {
   ///
   /// A power cut damages none of those, but may leave any part of unsynced ones.
   package private(set) var lostSyncedFrames = false
-  /// Whether the header is damaged, so that SQLite treats the whole log as empty.
+  /// Whether the header is damaged, so that SQLite treats the whole log as empty; false if no frame says that it had been
+  /// synced, so that a power cut may have left it out.
   package private(set) var isHeaderDamaged = false
   /// The size of the database in pages after the last commit in the log; nil if it has none.
   package private(set) var pageCount: Int?
@@ -44,9 +45,9 @@ package struct LogScan: Sendable {
 
   private mutating func scan(_ file: LogScanner) throws {
     // A log without frames is empty, whatever its header says.
-    guard byteCount > Layout.logHeaderByteCount else { return }
+    guard byteCount > Layout.logHeaderByteCount, try !file.wasEmptied() else { return }
     let header = try file.header()
-    isHeaderDamaged = header == nil
+    isHeaderDamaged = header == nil && file.hasMark()
     var checksum = header?.checksum
     salts = header?.salts ?? 0
     var pending: [UInt32: UInt32] = [:]
@@ -139,6 +140,13 @@ private final class LogScanner {
     byteCount = try file.byteCount()
   }
 
+  /// Whether the log was emptied, and then not truncated.
+  func wasEmptied() throws -> Bool {
+    var header = [UInt8](repeating: 0, count: Layout.logHeaderByteCount)
+    try file.read(into: &header, at: 0)
+    return header == Layout.emptiedLogHeader
+  }
+
   /// The log's header; nil when it is damaged.
   func header() throws -> Header? {
     var header = [UInt8](repeating: 0, count: Layout.logHeaderByteCount)
@@ -184,6 +192,14 @@ private final class LogScanner {
       }
     }
     return isOpen ? page : nil
+  }
+
+  /// Whether any frame says that earlier ones had been synced, and with them the header.
+  func hasMark() -> Bool {
+    stride(from: 1, through: min(frameCount, Int(LogFile.framesBehindEnd)), by: 1).contains { number in
+      guard let salts = frame(UInt32(number))?.salts else { return false }
+      return mark(of: UInt32(number), salts: salts) ?? 0 > 0
+    }
   }
 
   /// The sync mark of a frame, if it authenticates.

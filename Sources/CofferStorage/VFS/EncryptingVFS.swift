@@ -91,7 +91,7 @@ package final class EncryptingVFS: Sendable {
   private static func emptyIfLinked(_ path: String) {
     var status = stat()
     guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_nlink > 1 else { return }
-    truncate(path, 0)
+    LogFile.empty(path)
   }
 
   /// Allows URIs with `?keyfile=PATH`; stores opened that way are read-only.

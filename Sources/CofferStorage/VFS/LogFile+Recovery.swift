@@ -67,7 +67,7 @@ extension LogFile {
           isLost = try context.codec.headerTail(frame + Self.saltsOffset, ofFrame: last, hasSalts: salts)
         }
         // The mark is sealed with the page.
-        if let mark = openedMark(last) { (isLost, wasSynced) = (true, mark >= number) }
+        if let mark = openedMark(last, salts: salts) { (isLost, wasSynced) = (true, mark >= number) }
         last += 1
       }
       if isLost { lose(from: number, wasSynced: wasSynced) }
@@ -79,8 +79,24 @@ extension LogFile {
     }
   }
 
-  /// The mark of the frame in `frame`, if that authenticates as one of this generation.
-  private func openedMark(_ number: UInt32) -> UInt32? {
+  /// Whether any frame says that earlier ones had been synced, and with them the header.
+  var hasMark: Bool {
+    var size: Int64 = 0
+    // What cannot be read is not taken for the trace of a power cut.
+    guard real.byteCount(&size) == SQLITE_OK else { return true }
+    var number: UInt32 = 1
+    while number < Self.framesBehindEnd, Self.offset(ofFrame: number) + Int64(Layout.frameByteCount) <= size {
+      if let header = frameHeader(number), header.mark > 0, openedMark(number, salts: header.salts) != nil {
+        return true
+      }
+      if lookupFailure != nil { return true }
+      number += 1
+    }
+    return false
+  }
+
+  /// The mark of the frame in `frame`, if that authenticates as one of the generation.
+  private func openedMark(_ number: UInt32, salts: UInt64) -> UInt32? {
     let mark = PageCodec.mark(ofSealedPage: frame + Layout.frameHeaderByteCount)
     let page = UnsafeMutableRawPointer.allocate(byteCount: Layout.pageByteCount, alignment: 16)
     defer {

@@ -19,6 +19,7 @@ extension LogFile {
   func sync(_ flags: Int32) -> Int32 {
     var code = flushPendingHeader()
     guard code == SQLITE_OK else { return code }
+    if needsNoSyncOfHeader { return SQLITE_OK }
     let store = context.store
     let isRepairing = store.hasUnsyncableLog.load(ordering: .acquiring)
     if isRepairing { code = writeCommittedFramesAgain() }
@@ -39,6 +40,30 @@ extension LogFile {
       store.hasUnsyncableLog.store(false, ordering: .releasing)
     }
     return code
+  }
+
+  /// Truncates the log.
+  ///
+  /// An empty log must stay empty in a power cut, see `needsNoSyncOfHeader`: so its header is replaced first, on the disk, by
+  /// one under which no frame counts, or is missed.
+  func truncate(to size: Int64) -> Int32 {
+    var present: Int64 = 0
+    var code = context.checked(real.byteCount(&present))
+    if code == SQLITE_OK, size == 0, present > 0 {
+      let header = Layout.emptiedLogHeader
+      code = header.withUnsafeBytes { context.checked(real.write($0.baseAddress!, $0.count, at: 0)) }
+      if code == SQLITE_OK { code = context.checked(real.methods.xSync(real.file, SQLITE_SYNC_NORMAL)) }
+    }
+    return code == SQLITE_OK ? context.checked(real.methods.xTruncate(real.file, size)) : code
+  }
+
+  /// Empties a log that is not open, in the same steps.
+  static func empty(_ path: String) {
+    let descriptor = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC)
+    guard descriptor >= 0 else { return }
+    let header = Layout.emptiedLogHeader
+    if pwrite(descriptor, header, header.count, 0) == header.count, fsync(descriptor) == 0 { ftruncate(descriptor, 0) }
+    close(descriptor)
   }
 
   /// Rewrites the committed part of the log in place, so that the next sync by any connection includes it.

@@ -55,6 +55,8 @@ final class LogFile {
   private var hasFailedWrite = false
   /// Whether this write transaction has started a generation, which the wal-index publishes with the commit.
   private var hasBegunGeneration = false
+  /// Whether the file was empty when this generation's header was written.
+  private var isFirstGeneration = false
   private let header = UnsafeMutableRawPointer.allocate(byteCount: Layout.frameHeaderByteCount, alignment: 8)
   let frame = UnsafeMutableRawPointer.allocate(byteCount: Layout.frameByteCount, alignment: 16)
 
@@ -113,11 +115,13 @@ final class LogFile {
   private func readLogHeader(_ buffer: UnsafeMutableRawPointer) -> Int32 {
     let code = context.checked(real.read(buffer, Layout.logHeaderByteCount, at: 0))
     guard code == SQLITE_OK else { return code }
+    let wasEmptied = UnsafeRawBufferPointer(start: buffer, count: Layout.logHeaderByteCount).elementsEqual(
+      Layout.emptiedLogHeader)
     do throws(CryptoError) {
       if try context.codec.decipherLogHeader(buffer) != nil {
         salts = buffer.loadUnaligned(fromByteOffset: 16, as: UInt64.self)
-      } else if !isLeftover {
-        lose(from: 0)
+      } else if !wasEmptied, !isLeftover {
+        lose(from: 0, wasSynced: hasMark)
       }
       return SQLITE_OK
     } catch {
@@ -217,6 +221,13 @@ final class LogFile {
     _ = real.methods.xTruncate(real.file, Self.offset(ofFrame: firstFrame))
   }
 
+  /// Whether SQLite asks for a sync between the header of a generation and its first frame, and none is needed.
+  ///
+  /// Without it, frames may reach the disk before the header. Where an earlier generation has frames, its header would
+  /// then make a part of these valid again, up to the first new one: old pages over newer ones. Where there are none,
+  /// frames without a header are no log.
+  var needsNoSyncOfHeader: Bool { hasBegunGeneration && isFirstGeneration && pagesOfTransaction.isEmpty }
+
   /// The last frame of this write transaction, if it ends a commit.
   var lastCommitOfTransaction: UInt32? {
     guard !pagesOfTransaction.isEmpty, header.load(fromByteOffset: 4, as: UInt32.self) != 0 else { return nil }
@@ -291,6 +302,8 @@ final class LogFile {
     memcpy(frame, buffer, Layout.logHeaderByteCount)
     salts = buffer.loadUnaligned(fromByteOffset: 16, as: UInt64.self)
     hasBegunGeneration = true
+    var size: Int64 = 0
+    isFirstGeneration = real.byteCount(&size) == SQLITE_OK && size == 0
     syncedFrameCount = 0
     context.store.noteSync(ofFrames: 0, salts: salts)
     return writeHeader(byteCount: Layout.logHeaderByteCount, frame: 0, at: 0)
@@ -422,7 +435,7 @@ extension LogFile {
       with(file) {
         let code = $0.flushPendingHeader()
         guard code == SQLITE_OK else { return code }
-        return $0.context.checked($0.real.methods.xTruncate($0.real.file, size))
+        return $0.truncate(to: size)
       }
     }
     methods.pointee.xSync = { file, flags in with(file) { $0.sync(flags) } }

@@ -124,6 +124,49 @@ extension LogTests {
     }
   }
 
+  @Test("that was emptied, and not truncated before a power cut, has lost nothing")
+  func emptiedLog() throws {
+    let (store, connection) = try threeCommits()
+    try connection.execute("PRAGMA wal_checkpoint(FULL)")
+    let copy = try store.copyAsAfterCrash()
+    try connection.close()
+    var log = try copy.bytes("-wal")
+    log.replaceSubrange(..<32, with: Array("coffer/1 log emptied".utf8) + [UInt8](repeating: 0, count: 12))
+    // A frame of a commit that was not synced.
+    log[frame(1).lowerBound + 100] ^= 1
+    try copy.overwrite(log, suffix: "-wal")
+    let scan = try LogScan(of: Store.open(at: copy.path, key: copy.key))
+    #expect(!scan.isHeaderDamaged && scan.committedFrameCount == 0 && scan.lostFrameCount == 0)
+    let recovering = try copy.connect()
+    #expect(try recovering.contents() == ["a=1", "b=1", "c=1"])
+    #expect(recovering.logLoss == nil)
+    try recovering.close()
+  }
+
+  @Test("whose header is torn was synced only if a frame says so: a power cut may leave frames without it")
+  func tornFirstHeader() throws {
+    for (commits, wasSynced) in [([.normal, .normal], false), ([.full], false), ([.full, .normal], true)]
+      as [([SQLiteConnection.Synchronization], Bool)]
+    {
+      let store = try SmallStore()
+      let connection = try store.connect()
+      for (number, synchronization) in commits.enumerated() {
+        try connection.write(synchronization) { try connection.set("\(number)", "1") }
+      }
+      let copy = try store.copyAsAfterCrash()
+      try connection.close()
+      var log = try copy.bytes("-wal")
+      log[20] ^= 1
+      try copy.overwrite(log, suffix: "-wal")
+      #expect(try LogScan(of: Store.open(at: copy.path, key: copy.key)).isHeaderDamaged == wasSynced)
+      let recovering = try copy.connect()
+      #expect(try recovering.contents() == [])
+      #expect(recovering.logLoss?.firstFrame == 0 && recovering.logLoss?.wasSynced == wasSynced)
+      #expect(FileManager.default.fileExists(atPath: copy.path + "-damaged-log-1") == wasSynced)
+      try recovering.close()
+    }
+  }
+
   @Test("that loses frames is copied before a commit overwrites them, once, and never over another file")
   func copyOfLog() throws {
     let (store, connection) = try threeCommits()

@@ -51,6 +51,30 @@ import Testing
     try second.close()
   }
 
+  @Test("of the first commit of a program that runs alone are three: its log, the name of that, and the store")
+  func alone() throws {
+    let syncs = try syncs {
+      let connection = try store.connect()
+      try connection.write { try connection.set("a", "1") }
+      try connection.close()
+    }
+    #expect(syncs == ["-wal", "/", ""])
+    #expect(try store.contents() == ["a=1"])
+  }
+
+  @Test("of the header come before the frames of a log that starts over, and before one that is emptied")
+  func headers() throws {
+    let connection = try store.connect()
+    try connection.write { try connection.set("a", "1") }
+    try connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+    #expect(try syncs { try connection.write { try connection.set("b", "1") } } == ["-wal", "-wal"])
+    #expect(try syncs { try connection.execute("PRAGMA wal_checkpoint(TRUNCATE)") } == ["", "-wal"])
+    #expect(try store.bytes("-wal").isEmpty)
+    #expect(try syncs { try connection.write(.normal) { try connection.set("c", "1") } } == [])
+    try connection.close()
+    #expect(try store.contents() == ["a=1", "b=1", "c=1"])
+  }
+
   @Test("of the log are repeated after one that failed")
   func failed() throws {
     let connection = try store.connect()

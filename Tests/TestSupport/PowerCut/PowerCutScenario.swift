@@ -3,7 +3,7 @@ import Foundation
 
 /// The operations on a store while the power is cut.
 package enum PowerCutScenario: String, CaseIterable, Sendable {
-  case creation, commits, checkpoints, turns, slots, rotation, vacuum, backup, sealing, renaming, restoring
+  case creation, commits, checkpoints, restarts, turns, slots, rotation, vacuum, backup, sealing, renaming, restoring
 
   package func run(_ script: PowerCutScript) throws {
     try script.create()
@@ -11,6 +11,7 @@ package enum PowerCutScenario: String, CaseIterable, Sendable {
     case .creation: try script.set(["first": .int(1)])
     case .commits: try Self.commit(script)
     case .checkpoints: try Self.checkpoint(script)
+    case .restarts: try Self.restart(script)
     case .turns: try Self.takeTurns(script)
     case .slots: try Self.changeSlots(script)
     case .rotation: try Self.rotate(script)
@@ -50,6 +51,19 @@ package enum PowerCutScenario: String, CaseIterable, Sendable {
     }
     try script.reopen()
     try script.set(values(9), isSynced: false)
+  }
+
+  /// Commits that begin a log, in an empty file and over shorter ones of an earlier generation.
+  private static func restart(_ script: PowerCutScript) throws {
+    for (round, mode) in ["TRUNCATE", "RESTART", "TRUNCATE"].enumerated() {
+      for number in 0..<3 { try script.set(["n": .int(Int64(10 * round + number))], isSynced: number != 1) }
+      try script.checkpoint(mode)
+      try script.set(values(round), isSynced: round != 0)
+      try script.checkpoint("PASSIVE")
+      try script.set(values(round + 10), isSynced: false)
+      try script.reopen()
+      try script.set(["reopened": .int(Int64(round))], isSynced: round == 0)
+    }
   }
 
   /// Two connections: a sync of one makes durable what the other one committed before.

@@ -20,12 +20,16 @@ package struct PowerCuts {
   private let events: [RecordingVFS.Event]
   private var found: [Int: [String: FoundStore]] = [:]
 
-  /// - Parameter lies: Which syncs the disk reports without making them.
-  package init(_ script: PowerCutScript, lies: (_ path: String) -> Bool = { _ in false }) throws {
+  /// - Parameter lies: Which syncs the disk reports without making them, by the file and what happened before.
+  package init(
+    _ script: PowerCutScript, lies: (_ path: String, _ previous: RecordingVFS.Event?) -> Bool = { _, _ in false }
+  ) throws {
     self.script = script
     folder = try ScratchFolder()
+    var previous: RecordingVFS.Event?
     events = script.recorder.events.filter { event in
-      if case .sync(let path) = event { !lies(path) } else { true }
+      defer { previous = event }
+      return if case .sync(let path) = event { !lies(path, previous) } else { true }
     }
   }
 
