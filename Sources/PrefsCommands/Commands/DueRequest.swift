@@ -29,10 +29,7 @@ struct DueRequest: Request {
       output.write(
         JSONText.array(
           items.map { ItemJSON.text($0.key, $0.collection, $0, kind: $0.kind.name, value: nil, origin: nil) }) + "\n")
-    case .plain:
-      for item in items { output.write(fields(item).map(DisplayText.plainField).joined(separator: "\t") + "\n") }
-    case .nul:
-      for item in items { output.write(fields(item).joined(separator: "\t") + "\0") }
+    case .plain, .nul: try output.write(records: items.lazy.map(fields), endsWithNul: form == .nul)
     case .text:
       var table = Table()
       for item in items {

@@ -117,7 +117,7 @@ struct FindCommand: ParsableCommand {
         output.write(
           form.choice == .nul
             ? KeyText.of(match.key, in: match.collection) + "\0"
-            : fields.map(DisplayText.plainField).joined(separator: "\t") + "\n")
+            : DisplayText.record(fields))
         try output.breathe()
       }
     case .text:

@@ -76,16 +76,7 @@ struct ListRequest: Request {
     switch form {
     case .json:
       output.write(JSONText.array(entries.map(json)) + "\n")
-    case .plain:
-      for entry in entries {
-        output.write(plainFields(entry).map(DisplayText.plainField).joined(separator: "\t") + "\n")
-        try output.breathe()
-      }
-    case .nul:
-      for entry in entries {
-        output.write(plainFields(entry).joined(separator: "\t") + "\0")
-        try output.breathe()
-      }
+    case .plain, .nul: try output.write(records: entries.lazy.map(plainFields), endsWithNul: form == .nul)
     case .text:
       for line in textLines(entries) {
         output.write(line)

@@ -70,16 +70,7 @@ struct LogRequest: Request {
     let text = ChangeText(form: .json)
     switch form {
     case .json: output.write(JSONText.array(changes.map { text.object($0) }) + "\n")
-    case .plain:
-      for change in changes {
-        output.write(fields(change).map(DisplayText.plainField).joined(separator: "\t") + "\n")
-        try output.breathe()
-      }
-    case .nul:
-      for change in changes {
-        output.write(fields(change).joined(separator: "\t") + "\0")
-        try output.breathe()
-      }
+    case .plain, .nul: try output.write(records: changes.lazy.map(fields), endsWithNul: form == .nul)
     case .text:
       var table = Table()
       if !changes.isEmpty { table.add(["COMMIT", "TIME", "AUTHOR", "CHANGE", "KEY"]) }

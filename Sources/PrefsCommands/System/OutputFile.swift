@@ -92,7 +92,8 @@ enum OutputFile {
     }.map { "\(folder)/\($0)" }
   }
 
-  private static func isSpecial(_ path: String) -> Bool {
+  /// Whether it is a device, a pipe or a socket, where nothing is kept.
+  static func isSpecial(_ path: String) -> Bool {
     var status = stat()
     return stat(path, &status) == 0 && ![S_IFREG, S_IFDIR].contains(status.st_mode & S_IFMT)
   }

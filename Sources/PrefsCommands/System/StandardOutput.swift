@@ -39,6 +39,16 @@ package struct StandardOutput {
     buffer.removeAll(keepingCapacity: true)
   }
 
+  /// Writes records for other programs.
+  ///
+  /// - Parameter endsWithNul: Whether U+0000 ends each, and its fields are as they are.
+  mutating func write(records: some Sequence<[String]>, endsWithNul: Bool = false) throws {
+    for fields in records {
+      write(endsWithNul ? fields.joined(separator: "\t") + "\0" : DisplayText.record(fields))
+      try breathe()
+    }
+  }
+
   /// Writes `text` as the whole answer.
   package static func write(_ text: String) throws {
     var output = StandardOutput()

@@ -16,6 +16,11 @@ package enum DisplayText {
     return result
   }
 
+  /// A line of fields between tabs.
+  package static func record(_ fields: [String]) -> String {
+    fields.map(plainField).joined(separator: "\t") + "\n"
+  }
+
   /// `text` as a field of a tab-separated line: control characters and backslashes are escaped reversibly.
   package static func plainField(_ text: String) -> String {
     var result = ""

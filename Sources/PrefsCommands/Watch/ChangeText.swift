@@ -34,7 +34,7 @@ package struct ChangeText {
   private func plain(_ change: KeyChange, _ shown: Shown?) -> String {
     var fields = [change.place, change.what, change.collection ?? "", change.key ?? ""]
     if let shown { fields.append(ValueText.text(shown.value)) }
-    return fields.map(DisplayText.plainField).joined(separator: "\t") + "\n"
+    return DisplayText.record(fields)
   }
 
   private func json(_ change: KeyChange, _ shown: Shown?) -> String { object(change, shown) + "\n" }

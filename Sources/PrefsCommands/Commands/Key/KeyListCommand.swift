@@ -36,9 +36,7 @@ struct KeyListCommand: ParsableCommand {
     if json {
       output.write(JSONText.array(slots.map(SlotText.json)) + "\n")
     } else if plain {
-      for slot in slots {
-        output.write(SlotText.fields(slot).map(DisplayText.plainField).joined(separator: "\t") + "\n")
-      }
+      try output.write(records: slots.lazy.map(SlotText.fields))
     } else {
       for line in SlotText.lines(slots) { output.write(line) }
     }
