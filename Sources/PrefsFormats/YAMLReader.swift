@@ -215,7 +215,7 @@ package struct YAMLReader {
       switch tag.dropFirst(Self.prefix.count) {
       case "", "str": .string(text)
       case "binary": Data(base64Encoded: text.filter { !$0.isWhitespace }).map(Value.data)
-      case "timestamp": Timestamp.date(text).map(Value.date)
+      case "timestamp": Timestamp.exactDate(text).map(Value.date)
       case "null": try plain(text, of: .null)
       case "bool": try plain(text, of: .bool)
       case "int": try plain(text, of: .int)
@@ -254,7 +254,7 @@ package struct YAMLReader {
       return .double(number)
     }
     // Years have four digits: https://yaml.org/type/timestamp.html.
-    guard text.utf8.dropFirst(4).first == UInt8(ascii: "-"), let date = Timestamp.date(text) else {
+    guard text.utf8.dropFirst(4).first == UInt8(ascii: "-"), let date = Timestamp.exactDate(text) else {
       return .string(text)
     }
     return .date(date)

@@ -46,6 +46,16 @@ import Testing
     #expect(try tool.succeed("diff", "web", "stage") == "")
   }
 
+  @Test("What is no secret replaces none without --force")
+  func overSecret() throws {
+    try tool.succeed("set", "plain/token", "readable")
+    let run = try tool.run("copy", "plain", "web", "--merge")
+    #expect(run.code == 11 && run.message.contains("\"token\"") && run.message.contains("--force"), "\(run)")
+    #expect(try tool.succeed("get", "web/token") == "hunter2\n" && tool.succeed("type", "web/token") == "secret\n")
+    try tool.succeed("copy", "plain", "web", "--merge", "--force")
+    #expect(try tool.succeed("type", "web/token") == "string\n")
+  }
+
   @Test("--only copies some keys, each of which must exist")
   func only() throws {
     try tool.succeed("copy", "web", "stage", "--only", "port,host")

@@ -60,6 +60,26 @@ import Testing
     #expect(history.contains("<secret: 8 bytes>") && !history.contains("hunter"), "\(history)")
   }
 
+  @Test(
+    "is hidden under a name that has ended, wherever else it is",
+    arguments: [
+      ["diff", "gone", "other"], ["copy", "gone", "other", "--dry-run", "--merge"], ["export", "gone"],
+      ["import", "new.json", "-c", "gone", "--dry-run", "--undeclared"],
+    ])
+  func endedElsewhere(_ words: [String]) throws {
+    try tool.succeed("set", "gone/old", "hunter2o")
+    try tool.succeed("set", "other/x", "1")
+    try tool.succeed(
+      "schema", "load", "-", "--application", "api", "--application-version", "2",
+      input: #"""
+        [{"name": "kept", "collection": "api", "type": "secret", "formerly": [{"name": "old", "collection": "gone"}]}]
+        """#)
+    try tool.succeed("set", "gone/old", "hunter2p", "--undeclared")
+    let file = try tool.write("new.json", #"{"old": "hunter2q"}"#.utf8)
+    let run = try tool.run(words.map { $0 == "new.json" ? file : $0 }, input: [], environment: environment)
+    #expect(run.text.contains("old") && !run.text.contains("hunter") && !run.message.contains("hunter"), "\(run)")
+  }
+
   @Test("is shown where secrets are: by get, inject and --reveal, and what hides it can be imported again")
   func shown() throws {
     #expect(try tool.succeed("get", "api/token") == "hunter22\n")

@@ -324,6 +324,7 @@ struct DeclaredSettingsTests {
           """,
       "\(run.text)")
     let json = try tool.run("validate", "shop", "--json")
+    #expect(try tool.run("validate", "Shop").code == 3)
     #expect(json.code == 8 && json.text.contains(#""key":"http.prt","kind":"unknown""#))
     #expect(json.text.contains(#""near":"shop/http.port""#))
   }

@@ -98,6 +98,13 @@
       #expect(try isWiped)
     }
 
+    @Test("What replaces a secret is one", arguments: ["yaml", "json", "toml"])
+    func secret(_ format: String) throws {
+      let run = try edit("sed -i.bak -e 's/<secret: 7 bytes>/hunter33/' \"$1\"", "ui", "--format", format)
+      #expect(run.code == 0 && run.message.contains("1 key changed"), "\(run.message)")
+      #expect(try tool.succeed("type", "ui/token") == "secret\n" && tool.succeed("get", "ui/token") == "hunter33\n")
+    }
+
     @Test("Names that differ only in their normalization are edited one by one", arguments: ["yaml", "json", "toml"])
     func twins(_ format: String) throws {
       let names = ["caf\u{e9}", "cafe\u{301}"]

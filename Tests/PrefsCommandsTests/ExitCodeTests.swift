@@ -144,6 +144,9 @@ struct ExitCodeTests {
     #expect(try tool.run("set", "y", "c", "--if-version", "1").message.contains("does not exist"))
     try tool.succeed("set", "y", "c", "--if-version", "0")
     #expect(try tool.succeed("get", "x") == "b\n")
+    // Also where the value could not be set otherwise.
+    try tool.succeed("set", "n", "5", "--int")
+    #expect(try tool.run("set", "n", "v", "--if-absent").code == 9 && tool.run("set", "n", "v").code == 8)
   }
 
   @Test("init over a store is 9, and keeps it")

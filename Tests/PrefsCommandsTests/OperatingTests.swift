@@ -127,6 +127,10 @@ struct OperatingTests {
     #expect(try watch.messages.next()?.contains("the store was replaced") == true)
     _ = try watch.end()
     #expect(try tool.succeed("get", "a", "-d", tool.store + "-replaced-1") == "new\n")
+    // Elsewhere, the key is not where commands look for it.
+    let elsewhere = try Tool()
+    let restored = try elsewhere.run("restore-store", tool.path("monday.coffer"), "--key-file", tool.keyFile)
+    #expect(restored.code == 0 && restored.message.contains("commands look for the key at"), "\(restored)")
     try tool.succeed("restore-store", tool.path("monday.coffer"), "-q")
     #expect(try tool.run("restore-store", tool.path("none")).code == 4)
     let itself = try tool.run("restore-store", tool.store)

@@ -271,6 +271,10 @@ import Testing
     }
     try manage("{}")
     #expect(try managed("schema", "contract", "-c", "safe").code == 0)
+    // The collection of the former name declares nothing any more.
+    let former = try managed("set", "old/tok", "z")
+    #expect(former.code == 8 && former.message.contains("it is called \"safe/tok\" now"), "\(former)")
+    #expect(try managed("set", "old/other", "z").code == 0)
     let file = try manage(#"{"locked": {"old/tok": "y"}}"#)
     #expect(try managed("set", "safe/tok", "z").code == 13)
     let validated = try managed("validate")

@@ -118,6 +118,12 @@ struct TextFormatTests {
     #expect(
       wrong.code == 8 && wrong.message.contains("\"PORT\"") && wrong.message.contains("\"DEBUG\""), "\(wrong.message)")
     #expect(wrong.message.contains("type int") && wrong.message.contains("Nothing was changed"))
+    #expect(!wrong.message.contains("\\n"), "\(wrong.message)")
+    // What stands for a hidden secret elsewhere is no secret here, and no double is this integer.
+    try tool.succeed("set", "svc/RATE", "--double", "1")
+    for line in ["TOKEN='<secret: 5 bytes>'", "RATE=9007199254740993"] {
+      #expect(try tool.run("import", "-", "-c", "svc", "--format", "env", input: line + "\n").code == 8, "\(line)")
+    }
     #expect(try tool.succeed("get", "svc/NAME") == "x\n")
     let schema =
       #"[{"name":"SINCE","collection":"new","type":"date"},{"name":"N","collection":"new","type":"array<int>"}]"#
@@ -131,6 +137,11 @@ struct TextFormatTests {
     #expect(try tool.succeed("type", "new/OTHER") == "string\n")
     let refused = try tool.run("import", "-", "-c", "new", "--format", "env", input: "SINCE=soon\n")
     #expect(refused.code == 8 && refused.message.contains("declared as date"), "\(refused.message)")
+    // All that is wrong is said at once.
+    let several = try tool.run("import", "-", "-c", "new", "--format", "env", input: "SINCE=soon\nSINK=1\n")
+    #expect(
+      several.code == 8 && ["declared as date", "new/SINK is not declared"].allSatisfy(several.message.contains),
+      "\(several.message)")
     // A file with types says the others as text.
     try tool.succeed("import", "-", "-c", "new", "--format", "yaml", input: "SINCE: '2026-02-01'\n")
     #expect(try tool.succeed("type", "new/SINCE") == "date\n")
@@ -266,6 +277,17 @@ struct TextFormatTests {
       #expect(run.code == 8, "\(text): \(run.message)")
     }
     #expect(try tool.run("set", "t/d", "--date", "2026-01-31T08:30:60Z", input: "").code == 8)
+    let nanoseconds = "2026-01-31T08:30:00.123456789Z"
+    for (format, text) in [
+      ("json", #"{"d":{"$date":"\#(nanoseconds)"}}"#), ("yaml", "d: !!timestamp \(nanoseconds)\n"),
+      ("toml", "d = \(nanoseconds)\n"),
+    ] {
+      #expect(try tool.run("import", "-", "-c", "t", "--format", format, input: text).code == 8, "\(format)")
+    }
+    #expect(try tool.run("set", "t/d", "--date", nanoseconds).message.contains("more digits than a date holds"))
+    // All that a date holds is written as one.
+    try tool.succeed("set", "t/d", "--date", "2026-01-31T08:30:00.123456Z")
+    #expect(try tool.succeed("export", "t", "--format", "json").contains(#""2026-01-31T08:30:00.123456Z""#))
     let hidden = try tool.run("import", "-", "-c", "ui", "--format", "json", input: #"{"theme":"<secret: 2 bytes>"}"#)
     #expect(hidden.code == 8 && hidden.message.contains("no secret"), "\(hidden.message)")
     // Files of variables have no placeholders.
@@ -289,6 +311,10 @@ struct TextFormatTests {
     let fresh = try Tool()
     let report = try fresh.run("import", "-", "-c", "api", input: export).message
     #expect(report.contains("missing here: api/token") && !report.contains("left unchanged"), "\(report)")
+    #expect(try fresh.run("import", "-", "-c", "api", "-q", input: export).message.contains("missing here: api/token"))
+    let file = try fresh.write("api.json", export.utf8)
+    let compared = try fresh.run("diff", "api", "--with", file)
+    #expect(compared.code == 1 && compared.text == "+ api/token: \"<hidden>\"\n", "\(compared)")
     #expect(
       try fresh.succeed("import", "-", "-c", "api", "--json", input: export).contains(#""missing":["api/token"]"#))
     #expect(

@@ -115,7 +115,7 @@ extension SettingType {
   package func value(plain: Value) -> Value? {
     switch (self, plain) {
     case (.data, .string(let text)): return Data(base64Encoded: text).map(Value.data)
-    case (.date, .string(let text)): return Timestamp.date(text).map(Value.date)
+    case (.date, .string(let text)): return Timestamp.exactDate(text).map(Value.date)
     case (.url, .string(let text)):
       return URL(string: text, encodingInvalidCharacters: false).map(Value.url)
     case (.uuid, .string(let text)): return UUID(uuidString: text).map(Value.uuid)

@@ -203,6 +203,9 @@ package struct EffectiveSettings: Sendable {
 
   var allFiles: [ManagedSettings] { files + formerFiles }
 
+  /// Whether administrators have set anything in the files that are asked.
+  package var hasFiles: Bool { allFiles.contains { !$0.isEmpty } }
+
   /// The keys of the collection with a lock or a default of an administrator.
   package var managedKeys: [String] {
     let keys = allFiles.flatMap { $0.isEmpty ? [] : $0.keys(in: collection).map { ByteString($0) } }

@@ -55,6 +55,22 @@ package struct DeclarationTable {
     return found.formerNames.compactMap { Rename($0, of: found).former(besides: collection) }
   }
 
+  /// Whether any declaration states a former name.
+  var haveFormerNames: Bool {
+    get throws {
+      guard try isThere else { return false }
+      if try connection.statement(
+        "SELECT 1 FROM declarations WHERE instr(declaration, '\"formerly\"') LIMIT 1"
+      ).first({ _ in true }) ?? false {
+        return true
+      }
+      guard try hasShared else { return false }
+      return try connection.statement(
+        "SELECT 1 FROM fleet_declarations WHERE instr(declaration, '\"formerly\"') LIMIT 1"
+      ).first { _ in true } ?? false
+    }
+  }
+
   private func found(_ key: String, in collection: String) throws -> Declaration? {
     guard try isThere else { return nil }
     if let found = try foundInForce(key, in: collection) { return found }

@@ -48,7 +48,7 @@ extension Session {
       if !kept.isEmpty { others.append(.older(than: new, kept)) }
       let begun = try beginRenames(by: new, versionsInUse(also: others))
       note(.declared(new.application))
-      transaction.effective = [:]
+      (transaction.effective, transaction.declaredKeys) = ([:], nil)
       return (begun, isNewest)
     }
   }
@@ -58,7 +58,7 @@ extension Session {
     guard try Schema.version(connection).hasVersions, try declarations.hasShared else { return }
     let begun = try beginRenames(by: nil, versionsInUse())
     guard !begun.isEmpty else { return }
-    transaction.effective = [:]
+    (transaction.effective, transaction.declaredKeys) = ([:], nil)
     try bringInStep(new: begun)
   }
 
@@ -197,9 +197,10 @@ extension Reading where Self: ~Copyable {
     return try session.reading { try session.declarations.declaration(key, in: collection) }
   }
 
-  /// Whether a setting is declared as a secret: its value is hidden also where it is stored as text.
+  /// Whether a setting is declared as a secret: its value is hidden also where it is stored as text, or under a former name.
   package borrowing func isDeclaredSecret(_ key: String, inCollection collection: String) throws -> Bool {
-    try declaration(forKey: key, inCollection: collection)?.type == .secret
+    let session = session
+    return try session.reading { try session.isDeclaredSecret(key, in: collection) }
   }
 
   /// The versions of programs that have declared settings, and may run or are the newest.

@@ -27,10 +27,14 @@ extension Session {
     if let rules, try !isStored(object, key, in: collection) {
       try requireUnlockedNames(of: key, in: collection, rules)
     }
-    let checksName = rules?.allowsUndeclared == false && effective?.hasDeclarations == true
+    let checksName = rules?.allowsUndeclared == false
     guard core.options.checksDeclarations || checksName else { return }
     guard let declaration = try CofferError.translating({ try declarations.declaration(key, in: collection) }) else {
-      if checksName, try !isThere(key, in: collection) { throw try undeclared(key, in: collection) }
+      if checksName, try effective?.hasDeclarations == true || isFormerName(key, in: collection),
+        try !isThere(key, in: collection)
+      {
+        throw try undeclared(key, in: collection)
+      }
       return
     }
     guard core.options.checksDeclarations else { return }
@@ -83,9 +87,30 @@ extension Session {
     return try version(key, in: parent) > 0
   }
 
+  /// Whether a key is a former name of a setting, which may be in another collection now.
+  private func isFormerName(_ key: String, in collection: String) throws -> Bool {
+    try CofferError.translating {
+      try declarations.haveFormerNames && declaredKeys().successor(of: key, in: collection) != nil
+    }
+  }
+
   private func undeclared(_ key: String, in collection: String) throws -> CofferError {
-    let declared = DeclaredKeys(try CofferError.translating { try declarations.all() }, try renames().all)
+    let declared = try CofferError.translating { try declaredKeys() }
     return .undeclaredSetting(collection: collection, key: key, reason: declared.absence(of: key, in: collection))
+  }
+
+  /// Whether a setting is declared as a secret, also under a former name.
+  package func isDeclaredSecret(_ key: String, in collection: String) throws -> Bool {
+    if let own = try declarations.declaration(key, in: collection) { return own.type == .secret }
+    return try declarations.haveFormerNames && declaredKeys().isSecret(key, in: collection)
+  }
+
+  /// The declared settings, as this transaction sees them.
+  func declaredKeys() throws -> DeclaredKeys {
+    if let known = transaction.declaredKeys { return known }
+    let keys = DeclaredKeys(try declarations.all(), try renames().all)
+    transaction.declaredKeys = keys
+    return keys
   }
 }
 

@@ -11,6 +11,8 @@ struct TransactionState {
   var hasRead = false
   /// Whether the item cache shows its snapshot.
   var isCacheCurrent = false
+  /// The declared settings, once one was looked for that has no declaration under its own name.
+  var declaredKeys: DeclaredKeys?
 
   // MARK: Write transactions
 

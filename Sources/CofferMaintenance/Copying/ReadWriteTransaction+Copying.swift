@@ -32,13 +32,13 @@ extension ReadWriteTransaction {
   ///   - mode: What happens to items that only this store has.
   ///   - isDryRun: Whether to report the changes without making them.
   ///   - progress: Called with the fraction done, from 0 to 1; an error it throws ends the copying.
-  ///   - willReplace: Called for each item whose value, metadata or dates would change; an error it throws ends the
-  ///     copying.
+  ///   - willReplace: Called for each item whose value, metadata or dates would change, with whether a secret would become
+  ///     another kind of value; an error it throws ends the copying.
   /// - Throws: `CofferError.vaultLocked` if a collection is sealed and its vault is locked; `.notDecodable`.
   package borrowing func copyItems(
     _ collections: [CopiedCollection], from source: borrowing some Reading & ~Copyable, mode: ImportMode,
     isDryRun: Bool = false, progress: (Double) throws -> Void = { _ in },
-    willReplace: (_ key: String, _ collection: String) throws -> Void
+    willReplace: (_ key: String, _ collection: String, _ revealsSecret: Bool) throws -> Void
   ) throws -> PlainImportReport {
     var items = ItemImport(lists: isDryRun)
     items.begin(collections.map(\.newName))
@@ -54,13 +54,15 @@ extension ReadWriteTransaction {
       for key in try collection.keys ?? source.shownKeys(in: collection.shown).sorted().map(\.string) {
         guard let item = try source.shownItem(forKey: key, in: collection.shown) else { continue }
         let replaced = items.replacedCount
+        let revealsSecret =
+          try item.value.kind != .secret && info(forKey: key, inCollection: collection.newName)?.kind == .secret
         _ = try items.set(
           PlainSource.Item(
             collection: collection.newName, key: key, value: item.value, metadata: item.metadata,
             dates: ItemDates(expires: item.expires, due: item.due), isSealed: isSealed,
             isSecret: try source.isDeclaredSecret(key, inCollection: collection.name)),
           session)
-        if items.replacedCount > replaced { try willReplace(key, collection.newName) }
+        if items.replacedCount > replaced { try willReplace(key, collection.newName, revealsSecret) }
         number += 1
         if number % 256 == 0 { try progress(Double(number) / Double(max(total, 1))) }
       }

@@ -101,7 +101,7 @@ struct ItemImport {
         PlainImportReport.Change(
           collection: collection, key: key, before: before, after: value,
           isSealed: try isSealed || Self.isSealed(key, collection, session),
-          isSecret: try isSecret || session.declarations.declaration(key, in: collection)?.type == .secret))
+          isSecret: try isSecret || session.isDeclaredSecret(key, in: collection)))
     }
   }
 

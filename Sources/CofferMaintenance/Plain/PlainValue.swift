@@ -103,7 +103,7 @@ enum PlainValue {
     case (.double, .text): try numbersAsText[string(column)].map(Value.double)
     case (.string, .text): .string(try string(column))
     case (.json, .text): try json(string(column))
-    case (.date, .text): Timestamp.date(try string(column)).map(Value.date)
+    case (.date, .text): Timestamp.exactDate(try string(column)).map(Value.date)
     case (.date, .real(let seconds)): .date(Date(timeIntervalSinceReferenceDate: seconds))
     case (.url, .text): URL(string: try string(column)).map(Value.url)
     case (.secret, .text): .secret(Secret(try string(column)))

@@ -51,7 +51,9 @@ struct CopyCommand: ParsableCommand {
 
   @Flag(
     name: .shortAndLong,
-    help: "Also copy sealed values unencrypted, and values that do not match their declarations.")
+    help: """
+      Also copy sealed values unencrypted, values that do not match their declarations, and over secrets what is none.
+      """)
   var force = false
 
   @OptionGroup var names: UndeclaredOptions
@@ -156,7 +158,13 @@ struct CopyCommand: ParsableCommand {
     let report = try target.copyItems(
       collections, from: source, mode: (mode ?? .merge).ofImport, isDryRun: dryRun,
       progress: { bar.show($0, of: "copying") },
-      willReplace: { key, collection in
+      willReplace: { key, collection, revealsSecret in
+        if revealsSecret, !force {
+          throw Failure(
+            .refused,
+            "key \"\(key)\" in \(DisplayText.collection(collection)) is a secret, and would become readable; nothing was "
+              + "changed. Leave it out with --only, or replace it with --force.")
+        }
         guard mode == nil else { return }
         throw Failure(
           .conflict,

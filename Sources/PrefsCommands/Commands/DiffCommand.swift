@@ -138,7 +138,20 @@ struct DiffCommand: ParsableCommand {
     }
     let memory = try Database.inMemory()
     _ = try database.makeConnection().read { try file.typed(as: $0) }.importInto(memory)
-    return try differences(database, memory, comparesMetadata: file.isDatabase, hidden: file.hidden)
+    // What the file hides is no difference where the store has it, too.
+    var hidden: [ImportedSetting] = []
+    try database.makeConnection().read { transaction in
+      try memory.makeConnection().readWrite { memory in
+        for setting in file.hidden {
+          if try transaction.hasObject(forKey: setting.key, inCollection: setting.collection) {
+            hidden.append(setting)
+          } else {
+            try memory.setObject("<hidden>", forKey: setting.key, inCollection: setting.collection)
+          }
+        }
+      }
+    }
+    return try differences(database, memory, comparesMetadata: file.isDatabase, hidden: hidden)
   }
 
   // MARK: - Comparing

@@ -112,14 +112,16 @@ struct EditCommand: ParsableCommand {
           if ImportedFile.isBlank(contents), !ImportedFile.isBlank(edit.bytes) {
             throw Failure(.format, "the file is empty, which would remove every key. Nothing was changed.")
           }
-          let settings = try ImportedSettings(
-            contents, format: format.text, named: name, collection: edit.collection
-          ).settings
-          let changes = try edit.changes(to: settings)
+          let edited = try ImportedSettings(contents, format: format.text, named: name, collection: edit.collection)
           // An administrator may have locked something meanwhile.
           session.files.forget()
-          try database.makeConnection().read { try edit.check(changes, $0) }
-          return changes
+          return try session.unlocking(database) {
+            try database.makeConnection().read { transaction in
+              let changes = try edit.changes(to: edited, named: name, force: declared.force, transaction)
+              try edit.check(changes, transaction)
+              return changes
+            }
+          }
         } catch let failure as Failure {
           Message.error(lines: [failure.message] + failure.details)
           guard try Terminal.confirm("Edit again?", signals) == true else { throw failure }

@@ -106,7 +106,9 @@ struct ExportCommand: ParsableCommand {
       ?? exportDatabase(collection, session, &locks)
     for lock in locks { common.note(lock) }
     guard let output else { return }
-    common.note("\(output) holds its settings unencrypted: delete it when it is no longer needed.")
+    if !OutputFile.isSpecial(output) {
+      common.note("\(output) holds its settings unencrypted: delete it when it is no longer needed.")
+    }
     let text = JSONText.object([("output", JSONText.quoted(output)), ("items", "\(count)")])
     let items = DisplayText.count(count, "item", "items")
     if json { return try StandardOutput.report(text + "\n", of: "\(items) written to \(output)") }

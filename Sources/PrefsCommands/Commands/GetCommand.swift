@@ -9,7 +9,8 @@ struct GetCommand: ParsableCommand {
       Prints the value and a newline, including the value of a secret. Data is written byte for byte to a file or a pipe; \
       on a terminal it needs --base64 or --hex. A value that an administrator has locked in /etc/coffer/APPLICATION.d \
       overrides the stored one; the application is that of --app, or else named as the collection, or declares settings there. If none is stored, an administrator's default is used, else the declared default, else --default. \
-      A value that does not match its declaration is skipped, as programs do; a note says where it is.
+      A value that does not match its declaration is skipped for the next, as programs do, and printed only where there is no \
+      other; a note says where it is.
 
       Examples:
         prefs get editor/theme

@@ -153,7 +153,7 @@ struct HistoryCommand: ParsableCommand {
       }
       return (
         items.prefix(limit ?? .max), try transaction.isSealed(collection: reference.collection),
-        try DeclaredKeys(transaction).isSecret(reference.key, in: reference.collection)
+        try transaction.isDeclaredSecret(reference.key, inCollection: reference.collection)
       )
     }
     let text = HistoryText(
@@ -161,9 +161,7 @@ struct HistoryCommand: ParsableCommand {
     var output = StandardOutput(pager: form.pager)
     switch form.choice {
     case .json: output.write(text.json + "\n")
-    case .plain:
-      for fields in text.fields { output.write(fields.map(DisplayText.plainField).joined(separator: "\t") + "\n") }
-    case .nul: for fields in text.fields { output.write(fields.joined(separator: "\t") + "\0") }
+    case .plain, .nul: try output.write(records: text.fields, endsWithNul: form.choice == .nul)
     case .text: for line in text.lines(common.style) { output.write(line) }
     }
     try output.finish()

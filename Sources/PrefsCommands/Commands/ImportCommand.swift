@@ -24,7 +24,7 @@ struct ImportCommand: ParsableCommand {
         toml         Dates need an offset; a day alone is its midnight in UTC.
         env          Lines NAME=value, with export and comments, that python-dotenv, Node's parser and POSIX shells read \
       alike; others are refused with their numbers: a quote or one of \\ $ # ; & | < > inside a word without quotes, escapes in \
-      double quotes, text after a closing quote, blanks before a comment. What no shell reads is read as by the other two: \
+      double quotes, text after a closing quote, blanks before a line's comment. What no shell reads is read as by the other two: \
       spaces or parentheses outside of quotes where a shell fails, line ends CR LF, variables of the shell's own. Nothing is \
       expanded. \
       NAME stands for the key that `prefs exec` passes under it, such as db.host for DB_HOST, if that is set or declared. A \
@@ -35,7 +35,8 @@ struct ImportCommand: ParsableCommand {
         sqlcipher    One of the last two, encrypted with SQLCipher, whose library must be installed.
       If values do not match their declarations, or keys are not declared, the whole import is refused and all problems are \
       listed, unless --force or --undeclared is given. What cannot be held exactly is exit code 8 and changes nothing: duplicate names, text that is not UTF-8, \
-      numbers beyond 64 bits.
+      integers beyond 64 bits, dates with more digits than a date has (some seven after the second). A decimal number becomes \
+      the nearest double, as everywhere.
 
       Examples:
         prefs import settings.yaml

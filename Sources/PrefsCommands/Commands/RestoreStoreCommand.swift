@@ -57,7 +57,18 @@ struct RestoreStoreCommand: ParsableCommand {
       }
     }
     common.note("\(session.path) is now a copy of \(backup)." + (earlier.map { " The previous store is \($0)." } ?? ""))
+    noteKeyFile(session.options)
     if let former, try former == Database.storeID(at: session.path) { noteRecord(ofStoreAt: session.path) }
+  }
+
+  /// Says where commands look for the key, if this one was named a key file and there is none.
+  private func noteKeyFile(_ options: SessionOptions) {
+    guard let keyFile = options.keyFile, options.store == nil, Environment.variable("PREFS_KEY_FILE") == nil,
+      let expected = try? StoreLocation.defaultKeyFile(options), !KeyFile.exists(at: expected)
+    else { return }
+    common.note(
+      "commands look for the key at \(expected), where there is none: copy \(keyFile) there, or go on naming it with --key-file."
+    )
   }
 
   /// Runs `body`, whose errors of a damaged store are about the backup: nothing is damaged by a restore.

@@ -49,15 +49,15 @@ struct SetRequest: Request {
   /// - Returns: Whether it is text that looks like an array or a dictionary.
   private func set(_ read: Given, _ transaction: borrowing ReadWriteTransaction) throws -> Bool {
     if isArgument, try transaction.isSealed(collection: reference.collection) { throw argumentRefused }
+    if ifAbsent || ifVersion != nil {
+      let found = try transaction.item(forKey: reference.key, inCollection: reference.collection)?.version
+      if found != (ifVersion == 0 ? nil : ifVersion) { throw conflict(found: found) }
+    }
     let declaration = try transaction.declaration(forKey: reference.key, inCollection: reference.collection)
     if declaration?.type == .secret, !secret, !options.allowsBadValues { throw declaredSecretRefused }
     let kind = namesType || secret ? nil : try reference.presentKind(transaction)
     if kind == .secret { throw plainValueRefused }
     let newValue = try value(read, declaration, kind)
-    if ifAbsent || ifVersion != nil {
-      let found = try transaction.item(forKey: reference.key, inCollection: reference.collection)?.version
-      if found != (ifVersion == 0 ? nil : ifVersion) { throw conflict(found: found) }
-    }
     try transaction.setObject(
       newValue, forKey: reference.key, inCollection: reference.collection, expires: expires, due: due)
     guard !namesType, declaration == nil, case .string(let text) = newValue else { return false }

@@ -44,6 +44,7 @@ struct ValidateCommand: ParsableCommand {
     let collection = try common.collection(name)
     let (collections, findings) = try CommandSession(common, in: collection.map { [$0] } ?? []).read { transaction in
       let declared = try DeclaredKeys(transaction)
+      if let collection { try Self.requireKnown(collection, declared, transaction) }
       let collections = try collection.map { [$0.name] } ?? declared.collections(transaction)
       let stored = try collections.flatMap { try Self.findings($0, declared, transaction) }
       let managed = try Self.managedFindings(collection?.name, collections, declared, transaction)
@@ -66,6 +67,18 @@ struct ValidateCommand: ParsableCommand {
     }
     for stray in strays { Message.error(stray.description) }
     if !strays.isEmpty || findings.contains(where: { $0.kind.isFailure }) { throw ExitCode(ExitStatus.format.rawValue) }
+  }
+
+  /// Throws if nothing is known of a collection: what is misspelt must not pass for valid.
+  private static func requireKnown(
+    _ collection: NamedCollection, _ declared: DeclaredKeys, _ transaction: borrowing ReadTransaction
+  ) throws {
+    guard declared.settings(in: collection.name).isEmpty,
+      ManagedSettings.strays(ofApplication: collection.name).isEmpty,
+      // Files that cannot be read are found below.
+      let effective = try? transaction.effectiveSettings(of: collection.name), !effective.hasFiles
+    else { return }
+    try KeyReference.requireItems(in: collection.name, transaction)
   }
 
   /// The problems in the files of `/etc/coffer`.

@@ -35,24 +35,30 @@ struct CollectionEdit {
     ) { $1 }
   }
 
-  /// The differences between the original and `settings`.
+  /// The differences between the original and the edited file.
   ///
-  /// - Throws: ``Failure`` with the status `format` for a redacted secret that did not exist before.
-  func changes(to settings: [ImportedSetting]) throws -> [Change] {
-    var changes: [Change] = []
+  /// A new value has the type that an import gives it: what replaces a secret is one.
+  ///
+  /// - Throws: ``Failure`` with the status `format` for a redacted secret that did not exist before, and the errors of
+  ///   ``TypedSettings``.
+  func changes(
+    to file: ImportedSettings, named name: String, force: Bool, _ transaction: borrowing some Reading & ~Copyable
+  ) throws -> [Change] {
     var gone = Set(before.keys)
-    for setting in settings {
+    let changed = try file.settings.filter { setting in
       let earlier = before[ByteString(setting.key)]
       gone.remove(ByteString(setting.key))
-      if let earlier, try earlier.hasSameValue(as: setting) { continue }
-      guard let value = setting.value else {
+      if let earlier, try earlier.hasSameValue(as: setting) { return false }
+      guard setting.value != nil else {
         throw Failure(
           .format, "key \"\(setting.key)\" is set to the placeholder of a hidden secret. Nothing was changed.")
       }
-      changes.append(Change(key: setting.key, version: versions[ByteString(setting.key)] ?? 0, value: value))
+      return true
     }
-    changes += gone.map { Change(key: $0.string, version: versions[$0] ?? 0, value: nil) }
-    return changes
+    let typed = TypedSettings(file.replacingSettings(changed), named: name, force: force)
+    return try typed.all(as: transaction).map {
+      Change(key: $0.key, version: versions[ByteString($0.key)] ?? 0, value: $0.value)
+    } + gone.map { Change(key: $0.string, version: versions[$0] ?? 0, value: nil) }
   }
 
   /// Refuses what may not be set, while it can still be edited.

@@ -52,7 +52,7 @@ enum EnvironmentQuotes {
       case UInt8(ascii: "`"): return "a backquote, which a shell runs"
       case UInt8(ascii: "\\"): return "a backslash, which a shell drops"
       case UInt8(ascii: "$") where next.map(expands) ?? false: return "a $, which a shell expands"
-      case UInt8(ascii: "#"): return "a # inside a word, where Node begins a comment"
+      case UInt8(ascii: "#"): return "a #, where Node begins a comment and a shell may not"
       case UInt8(ascii: ";"), UInt8(ascii: "&"), UInt8(ascii: "|"), UInt8(ascii: "<"), UInt8(ascii: ">"):
         return "a \(Unicode.Scalar(byte)), where a shell ends the value"
       case UInt8(ascii: "(") where previous == nil: return "a parenthesis, where a shell begins a list"

@@ -44,7 +44,8 @@ extension PortableValue {
     case (.data, .string(let text)):
       if let data = Data(base64Encoded: text) { return .data(data) }
     case (.date, .string(let text)):
-      if let date = Timestamp.date(text) { return .date(date) }
+      if let date = Timestamp.exactDate(text) { return .date(date) }
+      if Timestamp.date(text) != nil { throw FormatProblem(Timestamp.lostDigits) }
     case (.date, .double(let seconds)): return .date(Date(timeIntervalSinceReferenceDate: seconds))
     case (.date, .dictionary):
       if case .double(let seconds) = try unwrapped(content) {
@@ -71,7 +72,8 @@ extension PortableValue {
     case (.dictionary, .dictionary(let members)): return .dictionary(try members.mapValues { try unwrapped($0) })
     default: break
     }
-    throw FormatProblem("the value of \(mark.rawValue) is invalid; wrap a dictionary with this name in $dict")
+    throw FormatProblem(
+      "the value of \(mark.rawValue) is not one of that type; correct it, or wrap a dictionary with this name in $dict")
   }
 
   /// Nil for what Foundation would change, such as a space.

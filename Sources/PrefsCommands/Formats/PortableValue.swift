@@ -94,7 +94,7 @@ package enum PortableValue {
     private func date(_ date: Date) -> Value {
       let seconds = date.timeIntervalSinceReferenceDate
       if native.dates == .exact, seconds.isFinite { return .date(date) }
-      let text = Timestamp.text(date)
+      let text = Timestamp.exactText(date)
       guard Timestamp.date(text)?.timeIntervalSinceReferenceDate.bitPattern == seconds.bitPattern else {
         return wrapped(.date, double(seconds))
       }

@@ -31,12 +31,7 @@ struct ImportText {
     }
     let kept = report.redactedCount - report.missing.count
     if kept > 0 { lines.append("\(DisplayText.count(kept, "secret", "secrets")) hidden in the file, left unchanged") }
-    if !report.missing.isEmpty {
-      let names = report.missing.map { DisplayText.escapingControls(KeyText.of($0.key, in: $0.collection)) }
-      lines.append(
-        "\(DisplayText.count(names.count, "secret", "secrets")) hidden in the file and missing here: "
-          + "\(names.joined(separator: ", ")). Set each with prefs set, or export with --reveal.")
-    }
+    if let missing { lines.append(missing) }
     lines += report.locks.map(DisplayText.escapingControls)
     if isDryRun { lines.append("Nothing was changed.") }
     return lines.joined(separator: "\n") + "\n"
@@ -46,7 +41,15 @@ struct ImportText {
   func write(asJSON: Bool, _ talking: some Talking) throws {
     if isDryRun { return try StandardOutput.write(asJSON ? json + "\n" : summary) }
     if asJSON { return try StandardOutput.report(json + "\n", of: "the settings are saved") }
-    if !talking.quiet { Message.write(summary) }
+    if !talking.quiet { Message.write(summary) } else if let missing { Message.error(missing) }
+  }
+
+  /// The secrets that neither the file nor the store has.
+  private var missing: String? {
+    guard !report.missing.isEmpty else { return nil }
+    let names = report.missing.map { DisplayText.escapingControls(KeyText.of($0.key, in: $0.collection)) }
+    return "\(DisplayText.count(names.count, "secret", "secrets")) hidden in the file and missing here: "
+      + "\(names.joined(separator: ", ")). Set each with prefs set, or export with --reveal."
   }
 
   /// The report as JSON.

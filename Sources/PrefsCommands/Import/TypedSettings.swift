@@ -42,16 +42,37 @@ package struct TypedSettings {
       } catch let failure as Failure where failure.status == .format {
         let why =
           declaration.map { "It is declared as \($0.type)." } ?? "The existing value has type \(kind?.name ?? "")."
-        if !force { problems.append("key \"\(setting.key)\": \(failure.message) \(why)") }
+        if !force {
+          problems.append("key \"\(setting.key)\": \(failure.message) \(why)")
+          continue
+        }
       }
       typed.append(ImportedSetting(collection: setting.collection, key: setting.key, value: value))
     }
     guard problems.isEmpty else {
+      // With all that may not be set for other reasons, which would be said next.
+      problems += try typed.compactMap { try refusal(of: $0, transaction) }
       let rest = problems.count - Self.shownProblems
-      let shown = problems.prefix(Self.shownProblems).joined(separator: "\n") + (rest > 0 ? "\nand \(rest) more." : "")
-      throw Failure(.format, "\(name): \(shown) Nothing was changed; --force imports the values as they are.")
+      let shown = Array(problems.prefix(Self.shownProblems)) + (rest > 0 ? ["and \(rest) more."] : [])
+      let way = "Nothing was changed; --force takes the values as they are."
+      guard shown.count > 1 else { throw Failure(.format, "\(name): \(shown[0]) \(way)") }
+      throw Failure(.format, "\(name):", details: shown + [way])
     }
     return typed
+  }
+
+  /// Why a setting may not be set, though it is of its type; nil if it may.
+  private func refusal(
+    of setting: ImportedSetting, _ transaction: borrowing some Reading & ~Copyable
+  ) throws -> String? {
+    guard let value = setting.value else { return nil }
+    do {
+      try transaction.requireSettable(value, forKey: setting.key, inCollection: setting.collection)
+      return nil
+    } catch let error as CofferError {
+      guard let problem = SettingProblem(error, place: name) else { throw error }
+      return problem.sentence
+    }
   }
 
   /// The settings of a file of variables under the keys that are set, declared or an administrator's, if those become the names of these
@@ -102,6 +123,10 @@ package struct TypedSettings {
   }
 
   private func value(_ given: Value, _ declaration: Declaration?, _ kind: Value.Kind?) throws -> Value {
+    // Other formats have placeholders, and so no such text.
+    if kind == .secret || declaration?.type == .secret, case .string(let text) = given, Redaction.isPlaceholder(text) {
+      throw Failure(.format, "the text is what stands for a hidden secret.")
+    }
     if let declaration { return try value(given, declared: declaration.type) }
     if kind == .secret, given.kind != .secret {
       guard case .string(let text) = given else { throw Failure(.format, "\(given.kind.name) is no secret.") }

@@ -74,6 +74,10 @@ package struct ValueReader {
     guard DecimalText.isInRange(number, text) else {
       throw Failure(.format, "the number is too large or too small for a double.")
     }
+    // As an integer of JSON or YAML; a decimal number is the nearest double, as everywhere.
+    guard UInt64(text.drop { $0 == "-" || $0 == "+" }).map({ Double(exactly: $0) != nil }) ?? true else {
+      throw Failure(.format, "no double is this integer. With .0 at the end it becomes the nearest.")
+    }
     return number
   }
 
@@ -91,6 +95,7 @@ package struct ValueReader {
         .format,
         "not a date in RFC 3339. Examples: 2026-01-31T08:30:00Z, 2026-01-31T08:30:00.25+01:00, 2026-01-31.")
     }
+    guard Timestamp.exactDate(text) != nil else { throw Failure(.format, "\(Timestamp.lostDigits).") }
     return date
   }
 

@@ -32,8 +32,12 @@ struct TextTests {
     var random = SplitMix64(state: 46)
     for _ in 0..<1000 {
       let date = Date(timeIntervalSince1970: .random(in: 0...2e9, using: &random))
-      #expect(Timestamp.date(Timestamp.exactText(date)) == date)
+      #expect(Timestamp.exactDate(Timestamp.exactText(date)) == date)
     }
+    for text in ["08:30:00.123456789Z", "08:30:00.12345678+02:00"] {
+      #expect(Timestamp.exactDate("2026-01-31T\(text)") == nil && Timestamp.date("2026-01-31T\(text)") != nil)
+    }
+    #expect(Timestamp.exactDate("2026-01-31T08:30:00.123450000Z") != nil && Timestamp.exactDate("1969-12-31") != nil)
   }
 
   @Test(

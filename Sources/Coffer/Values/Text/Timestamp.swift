@@ -75,6 +75,22 @@ package enum Timestamp {
     return Date(timeIntervalSince1970: Double(days * 86400 + hour * 3600 + minute * 60 + second - offset) + fraction)
   }
 
+  /// The same, or nil if a date cannot hold all digits of its seconds: some seven after the point, in our time.
+  package static func exactDate(_ text: String) -> Date? {
+    guard let date = date(text), fraction(of: text).elementsEqual(fraction(of: exactText(date))) else { return nil }
+    return date
+  }
+
+  /// Why `exactDate(_:)` refuses what is a date.
+  package static let lostDigits = "its seconds have more digits than a date holds, some seven after the point"
+
+  /// The digits after the point, without zeros at the end.
+  private static func fraction(of text: String) -> Substring.UTF8View {
+    var digits = text.utf8.drop { $0 != UInt8(ascii: ".") }.dropFirst().prefix { (0x30...0x39).contains($0) }
+    while digits.last == UInt8(ascii: "0") { digits.removeLast() }
+    return digits
+  }
+
   // MARK: - Calendar
 
   // The proleptic Gregorian calendar in whole days, with years that begin in March, so that a leap day is the last day of
