@@ -25,6 +25,7 @@ struct ExitCodeTests {
       ["nonsense"], ["get"], ["get", "a", "b"], ["get", "--nonsense", "a"], ["set", "a"], ["set", "a", "b", "c"],
       ["set", "a", "1", "--int", "--bool"], ["set", "a", "1", "--type", "float"],
       ["set", "a", "b", "--value-file", "f"],
+      ["restore-store", "-"],
       ["set", "a", "b", "--if-absent", "--if-version", "1"], ["set", "a", "b", "--if-version", "-1"],
       ["set", "a", "b", "--base64", "--hex"], ["set", "a", "b", "--int", "--hex"],
       ["set", "a", "b", "--strip-newline"],
@@ -109,7 +110,7 @@ struct ExitCodeTests {
       ["--hex", "xy"],
       ["--url", "has a space"], ["--url", ""], ["--uuid", "1234"], ["--array", "{}"], ["--dict", "[]"],
       ["--array", "[1"], ["--dict", "{\"a\":1,\"a\":2}"], ["--type", "json", "{a:1}"], ["--type", "json", "null"],
-      ["--type", "json", "01"], ["--type", "plist", "<plist><array></plist>"],
+      ["--type", "json", "01"], ["--type", "plist", "<plist><array></plist>"], ["--secret", "-"],
     ])
   func badValue(_ arguments: [String]) throws {
     let tool = try Tool()

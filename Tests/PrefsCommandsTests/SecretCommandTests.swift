@@ -66,9 +66,9 @@ import Testing
   @Test("has no other type, and is never empty or huge")
   func limits() throws {
     #expect(try tool.run("set", "k", "--secret", "--int", "-", input: "1").code == 2)
-    #expect(try tool.run("set", "k", "--secret", "-", input: "").code == 6)
+    #expect(try tool.run("set", "k", "--secret", "-", input: "").code == 8)
     let huge = try tool.write("huge", [UInt8](repeating: 120, count: 2 << 20))
-    #expect(try tool.run("set", "k", "--secret", "--value-file", huge).code == 6)
+    #expect(try tool.run("set", "k", "--secret", "--value-file", huge).code == 8)
     #expect(!tool.exists(tool.store))
   }
 }

@@ -381,7 +381,9 @@ extension SQLiteConnection {
         return .inputOutput(path: path, reason: message)
       }
       return StorageError(errno: systemError, path: path)
-    case SQLITE_PERM, SQLITE_READONLY, SQLITE_AUTH: return .permissionDenied(path: path, reason: message)
+    case SQLITE_READONLY:
+      return .permissionDenied(path: path, reason: "the store, its folder or a file beside it cannot be written")
+    case SQLITE_PERM, SQLITE_AUTH: return .permissionDenied(path: path, reason: message)
     default: return .sqlite(code: code, message: message)
     }
   }

@@ -9,7 +9,8 @@ struct InjectCommand: ParsableCommand {
     discussion: """
       Replaces each {{prefs:COLLECTION/KEY}} or {{prefs:KEY}} by the value, as `prefs get` prints it, including secrets; \
       everything else is copied byte for byte. Spaces inside the braces are ignored. {{prefs:KEY|TEXT}} gives TEXT if the \
-      key does not exist. A reference with several slashes is read as that of every command: its collection is the longest one that has the key. All values \
+      key does not exist. A reference with several slashes is read as by every command: it names the one collection that has the key, and is refused \
+      where several have. All values \
       are from one snapshot. If a key is missing, nothing is written and the exit code is 3; a malformed placeholder is \
       exit code 8.
 

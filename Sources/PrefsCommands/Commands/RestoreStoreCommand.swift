@@ -39,6 +39,9 @@ struct RestoreStoreCommand: ParsableCommand {
   mutating func run() throws {
     let session = try CommandSession(common)
     let backup = CommandArguments.value(backup)
+    if backup == "-" {
+      throw Failure(.usage, "a backup is restored from a file: write standard input to one first. Nothing was changed.")
+    }
     if OutputFile.isPart(backup, ofStore: session.path) {
       throw Failure(.usage, "\(backup) is the store itself; nothing was changed.")
     }

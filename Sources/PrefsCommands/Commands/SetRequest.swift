@@ -180,10 +180,15 @@ struct SetRequest: Request {
 
   /// Reads the value straight into protected memory.
   private func secretBytes() throws -> SecretBytes {
-    if let valueFile { return try FileDescriptor.readSecretFile(valueFile, droppingNewline: stripNewline) }
-    guard value == "-" else { return try secretFromTerminal() }
-    return try FileDescriptor.readSecret(
-      0, named: "standard input", limit: FileDescriptor.secretValueLimit, droppingNewline: stripNewline)
+    if valueFile == nil, value != "-" { return try secretFromTerminal() }
+    do {
+      if let valueFile { return try FileDescriptor.readSecretFile(valueFile, droppingNewline: stripNewline) }
+      return try FileDescriptor.readSecret(
+        0, named: "standard input", limit: FileDescriptor.secretValueLimit, droppingNewline: stripNewline)
+    } catch let failure as Failure where failure.status == .keyUnavailable {
+      // No key is missing, but the value.
+      throw Failure(.format, failure.message)
+    }
   }
 
   private func secretFromTerminal() throws -> SecretBytes {
