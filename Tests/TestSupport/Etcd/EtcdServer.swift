@@ -46,6 +46,8 @@ package final class EtcdServer: Sendable {
   private static let shared = Task {
     var options = Options()
     options.isShared = true
+    // It ends with this process, which may take longer on a busy machine.
+    options.lifetime = 7200
     return try await EtcdServer(options)
   }
 
