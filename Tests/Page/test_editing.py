@@ -14,7 +14,7 @@ from cases import PageCase
 class EditingTests(PageCase):
     def test_a_truth_value_is_a_switch(self):
         self.browser.choose("editor/autosave")
-        self.assertEqual(self.browser.one("#editor input").get_attribute("role"), "switch")
+        self.browser.wait(lambda: self.browser.one("#editor input").get_attribute("role") == "switch")
         self.browser.click("#editor input")
         self.browser.click("#save")
         self.wait_value("editor/autosave", "true")
@@ -36,7 +36,7 @@ class EditingTests(PageCase):
         for text, reason in [("400", "The value must be 6 to 72."), ("5", "6 to 72"), ("large", "Enter a whole number.")]:
             self.browser.fill("#editor input", text)
             self.browser.wait(lambda: reason in self.browser.text("#editor-problem"))
-            self.assertEqual(self.browser.one("#editor input").get_attribute("aria-invalid"), "true")
+            self.browser.wait(lambda: self.browser.one("#editor input").get_attribute("aria-invalid") == "true")
             self.browser.keys(Keys.ENTER)
             self.assertFalse(self.browser.one("#save").is_enabled())
         self.assertEqual(self.calls("change"), 0)
@@ -69,7 +69,7 @@ class EditingTests(PageCase):
 
     def test_a_date_is_picked(self):
         self.browser.choose("editor/backup-after")
-        self.assertEqual(self.browser.one("#editor input").get_attribute("type"), "datetime-local")
+        self.browser.wait(lambda: self.browser.one("#editor input").get_attribute("type") == "datetime-local")
         self.browser.driver.execute_script("""
             const field = document.querySelector('#editor input'); field.value = '2026-01-31T08:30:00.250';
             field.dispatchEvent(new Event('input'))""")

@@ -59,7 +59,7 @@ class LiveTests(PageCase):
         self.wait_value("notes/count", "10")
         other.wait(lambda: "It is now" in (other.text(".conflict") or ""))
         self.assertFalse(other.one("#save").is_enabled())
-        self.assertEqual(other.one("#editor input").get_attribute("value"), "20")
+        other.wait(lambda: other.one("#editor input").get_attribute("value") == "20")
         self.store.prefs("set", "notes/count", "30")
         other.wait(lambda: "30" in other.text(".conflict"))
         other.press("Keep mine")

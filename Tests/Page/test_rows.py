@@ -83,7 +83,7 @@ class RowTests(PageCase):
         self.browser.click("#search")
         self.browser.wait(lambda: "1 cannot be saved" in (self.browser.text("#pending") or ""))
         self.browser.wait(lambda: self.browser.text("#details-title") == "notes/count")
-        self.assertEqual(self.browser.one("#editor input").get_attribute("value"), "many")
+        self.browser.wait(lambda: self.browser.one("#editor input").get_attribute("value") == "many")
         self.assertEqual(self.stored("notes/count"), "3")
 
     def test_a_row_that_moves_while_it_is_changed_keeps_what_is_typed(self):
