@@ -358,17 +358,24 @@ import Testing
     }
   }
 
+  /// - Parameter hasLog: Whether a log is left beside the copy.
+  /// - Returns: The path of the copy.
+  private func copy(to mount: Mount, hasLog: Bool) throws -> String {
+    if hasLog { try crash() }
+    let path = "\(mount.folder)/settings.coffer"
+    for suffix in hasLog ? ["", "-wal"] : [""] {
+      try #require(try Child.run("/bin/cp", [store.path + suffix, path + suffix]).status == 0)
+    }
+    return path
+  }
+
   @Test("1.17 reads a store on a read-only file system, and a log left there", arguments: [false, true])
   func readOnlyFileSystem(hasLog: Bool) throws {
     guard let mount = try Mount(in: store) else {
       print("No file system could be mounted: reading a store on a read-only one is not tested here.")
       return
     }
-    if hasLog { try crash() }
-    let path = "\(mount.folder)/settings.coffer"
-    for suffix in hasLog ? ["", "-wal"] : [""] {
-      try #require(try Child.run("/bin/cp", [store.path + suffix, path + suffix]).status == 0)
-    }
+    let path = try copy(to: mount, hasLog: hasLog)
     try mount.makeReadOnly()
     let database = try Database.open(at: path, key: store.key, options: .init(isReadOnly: true))
     let connection = try database.makeConnection()
@@ -389,11 +396,7 @@ import Testing
       print("No file system could be mounted: reading a store on a full one is not tested here.")
       return
     }
-    if hasLog { try crash() }
-    let path = "\(mount.folder)/settings.coffer"
-    for suffix in hasLog ? ["", "-wal"] : [""] {
-      try #require(try Child.run("/bin/cp", [store.path + suffix, path + suffix]).status == 0)
-    }
+    let path = try copy(to: mount, hasLog: hasLog)
     try mount.fill()
     #expect(throws: CofferError.diskFull(path: path)) { _ = try Database.open(at: path, key: store.key) }
     let value = hasLog ? "third" : "first"
@@ -420,11 +423,7 @@ import Testing
       print("No file system could be mounted: following a store on a full disk is not tested here.")
       return
     }
-    if hasLog { try crash() }
-    let path = "\(mount.folder)/settings.coffer"
-    for suffix in hasLog ? ["", "-wal"] : [""] {
-      try #require(try Child.run("/bin/cp", [store.path + suffix, path + suffix]).status == 0)
-    }
+    let path = try copy(to: mount, hasLog: hasLog)
     try mount.fill()
     let database = try Database.open(at: path, key: store.key, options: .init(isReadOnly: true))
     let (connection, proxy) = (try database.makeConnection(), try ConnectionProxy(database: database))
