@@ -51,7 +51,7 @@ package enum TOMLReader {
       case .array: try node.array.map { .array(try $0.map { try Self.value($0.tomlValue, depth: depth + 1) }) }
       case .table: try node.table.map { try dictionary($0, depth: depth) }
       case .date: node.date.flatMap { Timestamp.date(text($0)) }.map(Value.date)
-      case .dateTime: try node.dateTime.flatMap { try date(try text($0)) }
+      case .dateTime: try node.dateTime.flatMap { try PortableValue.date(try text($0)) }
       case .time: throw FormatProblem("a time without a date isn't supported; write it as text")
       }
     guard let value else { throw FormatProblem("not a value") }
@@ -73,12 +73,6 @@ package enum TOMLReader {
       "\(padded(time.hour, 2)):\(padded(time.minute, 2)):\(padded(time.second, 2)).\(padded(time.nanoSecond, 9))"
     let sign = offset < 0 ? "-" : "+"
     return text(moment.date) + "T" + clock + sign + padded(abs(offset) / 60, 2) + ":" + padded(abs(offset) % 60, 2)
-  }
-
-  private static func date(_ text: String) throws -> Value? {
-    if let date = Timestamp.exactDate(text) { return .date(date) }
-    guard Timestamp.date(text) == nil else { throw FormatProblem(Timestamp.lostDigits) }
-    return nil
   }
 
   private static func padded(_ number: Int, _ width: Int) -> String {

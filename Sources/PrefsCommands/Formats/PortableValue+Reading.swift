@@ -44,8 +44,7 @@ extension PortableValue {
     case (.data, .string(let text)):
       if let data = Data(base64Encoded: text) { return .data(data) }
     case (.date, .string(let text)):
-      if let date = Timestamp.exactDate(text) { return .date(date) }
-      if Timestamp.date(text) != nil { throw FormatProblem(Timestamp.lostDigits) }
+      if let date = try date(text) { return date }
     case (.date, .double(let seconds)): return .date(Date(timeIntervalSinceReferenceDate: seconds))
     case (.date, .dictionary):
       if case .double(let seconds) = try unwrapped(content) {
@@ -74,6 +73,15 @@ extension PortableValue {
     }
     throw FormatProblem(
       "the value of \(mark.rawValue) is not one of that type; correct it, or wrap a dictionary with this name in $dict")
+  }
+
+  /// The date that a text represents; nil for another text.
+  ///
+  /// - Throws: ``FormatProblem`` for one with more digits than a date holds.
+  package static func date(_ text: String) throws -> Value? {
+    if let date = Timestamp.exactDate(text) { return .date(date) }
+    guard Timestamp.date(text) == nil else { throw FormatProblem(Timestamp.lostDigits) }
+    return nil
   }
 
   /// Nil for what Foundation would change, such as a space.
