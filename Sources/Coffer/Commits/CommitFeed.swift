@@ -243,7 +243,8 @@ final class CommitFeed: Sendable {
     }
   }
 
-  /// Continues in the store that replaced the one being read, in which everything may be new.
+  /// Continues in the store that replaced the one being read, in which everything may be new, or with a connection that is
+  /// not to an outdated image.
   private func followReplacement() throws {
     if !reader.mustReopen {
       guard let connection = reader.connection else { return }

@@ -115,9 +115,7 @@ struct FindCommand: ParsableCommand {
       for match in matches {
         let fields = [match.collection, match.key, match.value.map(ValueText.text) ?? ""]
         output.write(
-          form.choice == .nul
-            ? KeyText.of(match.key, in: match.collection) + "\0"
-            : DisplayText.record(fields))
+          form.choice == .nul ? KeyText.of(match.key, in: match.collection) + "\0" : DisplayText.record(fields))
         try output.breathe()
       }
     case .text:
