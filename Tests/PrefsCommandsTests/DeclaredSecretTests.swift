@@ -65,8 +65,8 @@ import Testing
     arguments: [
       ["diff", "gone", "other"], ["copy", "gone", "other", "--dry-run", "--merge"], ["export", "gone"],
       ["import", "new.json", "-c", "gone", "--dry-run", "--undeclared"],
-    ])
-  func endedElsewhere(_ words: [String]) throws {
+    ], [false, true])
+  func endedElsewhere(_ words: [String], isOfOlderVersion: Bool) throws {
     try tool.succeed("set", "gone/old", "hunter2o")
     try tool.succeed("set", "other/x", "1")
     try tool.succeed(
@@ -75,6 +75,10 @@ import Testing
         [{"name": "kept", "collection": "api", "type": "secret", "formerly": [{"name": "old", "collection": "gone"}]}]
         """#)
     try tool.succeed("set", "gone/old", "hunter2p", "--undeclared")
+    if isOfOlderVersion {
+      let newer = #"[{"name": "other", "collection": "api", "type": "string"}]"#
+      try tool.succeed("schema", "load", "-", "--application", "api", "--application-version", "3", input: newer)
+    }
     let file = try tool.write("new.json", #"{"old": "hunter2q"}"#.utf8)
     let run = try tool.run(words.map { $0 == "new.json" ? file : $0 }, input: [], environment: environment)
     #expect(run.text.contains("old") && !run.text.contains("hunter") && !run.message.contains("hunter"), "\(run)")

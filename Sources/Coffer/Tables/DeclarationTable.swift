@@ -55,19 +55,18 @@ package struct DeclarationTable {
     return found.formerNames.compactMap { Rename($0, of: found).former(besides: collection) }
   }
 
-  /// Whether any declaration states a former name.
+  /// Whether any declaration states a former name, also one of a version that is not in force and may run.
   var haveFormerNames: Bool {
     get throws {
       guard try isThere else { return false }
-      if try connection.statement(
-        "SELECT 1 FROM declarations WHERE instr(declaration, '\"formerly\"') LIMIT 1"
-      ).first({ _ in true }) ?? false {
-        return true
+      var queries: [StaticString] = ["SELECT 1 FROM declarations WHERE instr(declaration, '\"formerly\"') LIMIT 1"]
+      if try Schema.version(connection).hasVersions {
+        queries.append("SELECT 1 FROM versions WHERE instr(declarations, '\"formerly\"') LIMIT 1")
       }
-      guard try hasShared else { return false }
-      return try connection.statement(
-        "SELECT 1 FROM fleet_declarations WHERE instr(declaration, '\"formerly\"') LIMIT 1"
-      ).first { _ in true } ?? false
+      if try hasShared {
+        queries.append("SELECT 1 FROM fleet_declarations WHERE instr(declaration, '\"formerly\"') LIMIT 1")
+      }
+      return try queries.contains { try connection.statement($0).first { _ in true } ?? false }
     }
   }
 

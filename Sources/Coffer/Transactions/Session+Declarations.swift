@@ -48,7 +48,7 @@ extension Session {
       if !kept.isEmpty { others.append(.older(than: new, kept)) }
       let begun = try beginRenames(by: new, versionsInUse(also: others))
       note(.declared(new.application))
-      (transaction.effective, transaction.declaredKeys) = ([:], nil)
+      transaction.forgetDeclarations()
       return (begun, isNewest)
     }
   }
@@ -58,7 +58,7 @@ extension Session {
     guard try Schema.version(connection).hasVersions, try declarations.hasShared else { return }
     let begun = try beginRenames(by: nil, versionsInUse())
     guard !begun.isEmpty else { return }
-    (transaction.effective, transaction.declaredKeys) = ([:], nil)
+    transaction.forgetDeclarations()
     try bringInStep(new: begun)
   }
 

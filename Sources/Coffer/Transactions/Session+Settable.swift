@@ -89,9 +89,7 @@ extension Session {
 
   /// Whether a key is a former name of a setting, which may be in another collection now.
   private func isFormerName(_ key: String, in collection: String) throws -> Bool {
-    try CofferError.translating {
-      try declarations.haveFormerNames && declaredKeys().successor(of: key, in: collection) != nil
-    }
+    try CofferError.translating { try keysWithFormerNames()?.successor(of: key, in: collection) != nil }
   }
 
   private func undeclared(_ key: String, in collection: String) throws -> CofferError {
@@ -102,7 +100,14 @@ extension Session {
   /// Whether a setting is declared as a secret, also under a former name.
   package func isDeclaredSecret(_ key: String, in collection: String) throws -> Bool {
     if let own = try declarations.declaration(key, in: collection) { return own.type == .secret }
-    return try declarations.haveFormerNames && declaredKeys().isSecret(key, in: collection)
+    return try keysWithFormerNames()?.isSecret(key, in: collection) ?? false
+  }
+
+  /// The declared settings, if any of them states a former name: else they need not be read.
+  private func keysWithFormerNames() throws -> DeclaredKeys? {
+    let hasFormerNames = try transaction.hasFormerNames ?? declarations.haveFormerNames
+    transaction.hasFormerNames = hasFormerNames
+    return hasFormerNames ? try declaredKeys() : nil
   }
 
   /// The declared settings, as this transaction sees them.

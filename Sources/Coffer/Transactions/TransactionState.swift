@@ -13,6 +13,11 @@ struct TransactionState {
   var isCacheCurrent = false
   /// The declared settings, once one was looked for that has no declaration under its own name.
   var declaredKeys: DeclaredKeys?
+  /// Whether any of them states a former name, once that was asked.
+  var hasFormerNames: Bool?
+
+  /// Forgets what it knows of declarations, after a change of them.
+  mutating func forgetDeclarations() { (effective, declaredKeys, hasFormerNames) = ([:], nil, nil) }
 
   // MARK: Write transactions
 
