@@ -49,6 +49,27 @@ import Testing
     if words.contains(tool.path("out.sqlite")) { #expect(run.code == 11 && !tool.exists(tool.path("out.sqlite"))) }
   }
 
+  @Test(
+    "is hidden under its former name by every command that hides secrets",
+    arguments: [
+      ["list", "api", "--values"], ["list", "api", "--values", "--json"], ["find", "hunter"],
+      ["diff", "api", "other"],
+      ["copy", "api", "other", "--dry-run", "--merge"],
+      ["import", "new.json", "-c", "api", "--dry-run", "--undeclared"],
+      ["export", "api"],
+    ])
+  func formerName(_ words: [String]) throws {
+    try tool.succeed("set", "api/old", "hunter2o", "--undeclared")
+    try tool.succeed("set", "other/old", "1")
+    try tool.succeed(
+      "schema", "load", "-", "--application", "api", "--application-version", "2",
+      input: #"[{"name": "kept", "collection": "api", "type": "secret", "formerly": [{"name": "old"}]}]"#)
+    let file = try tool.write("new.json", #"{"old": "hunter2n"}"#.utf8)
+    let run = try tool.run(words.map { $0 == "new.json" ? file : $0 }, input: [], environment: environment)
+    #expect([0, 1, 3].contains(run.code), "\(run)")
+    #expect(!run.text.contains("hunter2") && !run.message.contains("hunter2"), "\(run)")
+  }
+
   @Test("is hidden in the history of a name that has ended")
   func ended() throws {
     try tool.succeed("set", "api/old", "hunter2o", "--undeclared")

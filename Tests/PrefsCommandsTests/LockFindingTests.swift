@@ -103,6 +103,23 @@ import Testing
     #expect(try run("validate", "net").code == 8)
   }
 
+  @Test("A lock of the application's own setting in a suite binds it, and is named only where no such suite is there")
+  func ownInSuite() throws {
+    let file = try manage("org.x", #"{"locked": {"acme/own": 1}}"#)
+    let declarations = """
+      [{"name": "own", "type": "int"}, {"name": "port", "type": "int", "collection": "net", "default": 1}]
+      """
+    try tool.succeed("schema", "load", "-", "-c", "org.x", "--application", "org.x", input: declarations)
+    let validate = try run("validate")
+    #expect(validate.code == 8 && validate.text.contains("acme/own in \(file):1 "), "\(validate)")
+    try tool.succeed("set", "-c", "acme", "theme", "dark")
+    #expect(try run("validate").text.isEmpty)
+    #expect(try run("set", "-c", "acme", "own", "2").code == 13)
+    // In a collection with declarations, it would be a slip.
+    try manage("org.x", #"{"locked": {"net/own": 1}}"#)
+    #expect(try run("validate").code == 8)
+  }
+
   @Test("A lock of what another application declares is named; one of a program that declares nothing is not")
   func others() throws {
     let z = try manage("org.z", #"{"locked": {"net/port": 7}}"#)

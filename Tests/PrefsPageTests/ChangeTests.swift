@@ -58,6 +58,30 @@ import Testing
     try await page.close()
   }
 
+  @Test("No answer except to a reveal contains text under a former name of a declared secret")
+  func formerSecrets() async throws {
+    let page = try await ServedPage { transaction in
+      try transaction.setHistoryLimits(HistoryLimits(), forCollection: "web")
+      for text in ["hunter2o", "hunter2p"] { try transaction.setObject(text, forKey: "old", inCollection: "web") }
+      var declaration = Declaration("token", in: "web", type: .secret)
+      declaration.formerNames = [Declaration.FormerName(place: SettingPlace("old", in: "web"))]
+      try transaction.declare([declaration], by: "web")
+    }
+    try await page.database.makeConnection().readWrite {
+      try $0.setObject("hunter2q", forKey: "old", inCollection: "web")
+    }
+    let session = try await page.session()
+    let name = #"{"collection":"web","key":"old"}"#
+    for call in ["list", "export"] { #expect(try await !page.call(call, session: session).body.contains("hunter2")) }
+    #expect(names(try await page.call("list", #"{"search":"hunter"}"#, session: session)) == [])
+    for call in ["setting", "history"] {
+      let answer = try await page.call(call, name, session: session)
+      #expect(answer.status == 200 && !answer.body.contains("hunter2"))
+    }
+    #expect(try await page.call("reveal", name, session: session).object["text"] as? String == "hunter2q")
+    try await page.close()
+  }
+
   @Test("Several changes are made atomically, or none if one is refused")
   func together() async throws {
     let page = try await page()

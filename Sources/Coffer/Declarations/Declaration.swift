@@ -47,6 +47,16 @@ package struct Declaration: Hashable, Sendable {
   /// The setting by its names.
   package var place: SettingPlace { SettingPlace(name, in: collection) }
 
+  /// Whether suites have a part of the collection for themselves, `SUITE/COLLECTION`.
+  ///
+  /// They have none of a collection that all share. The application's own settings are in the suite's own collection instead, which
+  /// only programs know for one of a suite.
+  ///
+  /// - Parameter application: The one that declares the setting.
+  package func hasSuites(of application: String) -> Bool {
+    !isShared && ByteString(collection) != ByteString(application)
+  }
+
   /// Declares a setting.
   package init(
     _ name: String, in collection: String, type: SettingType, default defaultValue: Value? = nil,

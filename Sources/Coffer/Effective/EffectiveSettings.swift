@@ -70,10 +70,22 @@ package struct EffectiveSettings: Sendable {
 
   /// What is in force in a collection alone, by files that are known.
   ///
-  /// - Parameter ownKeys: The keys for which the first files count alone.
-  init(_ collection: String, _ files: [ManagedSettings], ownKeys: Set<ByteString>) {
+  /// - Parameters:
+  ///   - ownKeys: The keys for which the first files count alone.
+  ///   - formerFiles: The files that do not count for the declared keys.
+  init(
+    _ collection: String, _ files: [ManagedSettings], ownKeys: Set<ByteString>, formerFiles: [ManagedSettings],
+    declaredKeys: Set<ByteString>
+  ) {
     (self.collection, shown, hidden, hasDeclarations) = (collection, [collection], nil, false)
     (applications, self.files, self.ownKeys) = ([], files, ownKeys)
+    (self.formerFiles, self.declaredKeys) = (formerFiles, declaredKeys)
+  }
+
+  /// Those of some applications whose files are not asked for every key.
+  func former(of known: [String]) -> [String] {
+    let present = Set(applications.map { ByteString($0) })
+    return known.filter { !present.contains(ByteString($0)) }
   }
 
   /// Adds the files of applications that have declared settings in the store, and none in this collection now.
@@ -82,8 +94,7 @@ package struct EffectiveSettings: Sendable {
   mutating func addFormer(
     _ known: [String], _ all: AdministratorFiles, _ keys: () throws -> Set<ByteString>
   ) throws {
-    let present = Set(applications.map { ByteString($0) })
-    formerFiles = known.filter { !present.contains(ByteString($0)) }.compactMap { application in
+    formerFiles = former(of: known).compactMap { application in
       // Files that cannot be read concern those who use the application, and are reported to them.
       guard let files = try? all.settings(ofApplication: application), !files.isEmpty,
         !files.keys(in: collection).isEmpty

@@ -137,7 +137,8 @@ public struct ManagedSettings: Sendable {
   func keys(in collection: String) -> [String] {
     let names = Set(defaults.keys).union(locked.keys).map(\.string)
     guard !isOf(collection) else { return names }
-    let prefix = name(of: "", in: collection)
+    // The names do not spell out the application's own collection.
+    let prefix = ownName(name(of: "", in: collection))
     return names.compactMap {
       $0.utf8.starts(with: prefix.utf8) ? String(decoding: $0.utf8.dropFirst(prefix.utf8.count), as: UTF8.self) : nil
     }
@@ -158,7 +159,7 @@ public struct ManagedSettings: Sendable {
   func values(in part: KeyPath<ManagedSettings, [ByteString: Entry]>, ofSuite suite: String?) -> [ByteString: Value] {
     guard let suite else { return self[keyPath: part].mapValues(\.value) }
     let keys = keys(in: suite).map { key in
-      (ByteString(key), self[keyPath: part][ByteString(name(of: key, in: suite))]?.value)
+      (ByteString(key), entry(name(of: key, in: suite), in: part)?.value)
     }
     return Dictionary(keys.compactMap { key, value in value.map { (key, $0) } }) { $1 }
   }

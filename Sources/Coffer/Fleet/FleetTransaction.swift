@@ -145,7 +145,7 @@ package struct FleetTransaction {
   package func letNamesFollow(of fleet: Int64, hasDeclarations: Bool) throws {
     let count = session.transaction.followers.count
     if hasDeclarations { try changing { try session.beginRenamesOfFleets() } }
-    try session.letNamesFollow { place in
+    try session.letNamesFollow(isMerge: true) { place in
       try session.otherNames(of: place.key.string, in: place.collection.string).contains { other in
         try tables.record(other.key.string, in: other.collection.string, of: fleet)?.isRemoved == false
       }
@@ -325,11 +325,17 @@ extension Connection {
 
   /// Changes items and the tables of fleets, in one transaction.
   package func writeFleets<Result>(_ body: (FleetTransaction) throws -> Result) throws -> Result {
+    func write() throws -> Result {
+      try readWrite { transaction in
+        defer { transaction.session.forgetRenames() }
+        return try body(FleetTransaction(session: transaction.session))
+      }
+    }
     do {
-      return try readWrite { try body(FleetTransaction(session: $0.session)) }
+      return try write()
     } catch is FleetTransaction.NeedsEarlierCommit {
       try readWrite { $0.session.transaction.changesDeclarations = true }
-      return try readWrite { try body(FleetTransaction(session: $0.session)) }
+      return try write()
     }
   }
 }

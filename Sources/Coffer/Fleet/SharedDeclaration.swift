@@ -86,13 +86,12 @@ extension DeclarationTable {
     for (name, isSuite) in Self.names(collection) {
       let isOwn = ByteString(name) == ByteString(collection)
       if !isOwn, shared.contains(where: { ByteString($0) == ByteString(name) }) { continue }
-      guard var found = try ownText(key, in: name) else { continue }
-      guard !isOwn else { return found }
-      var declaration = try Self.parse(found.json, key, in: name)
-      if isSuite, declaration.isShared { continue }
-      declaration.collection = collection
-      found.json = declaration.json
-      return found
+      if isOwn {
+        if let found = try ownText(key, in: name) { return found }
+      } else if let found = try declared(key, in: name, isSuite: isSuite) {
+        return SharedDeclaration(
+          application: found.application, version: found.version, json: found.moved(to: collection).json)
+      }
     }
     return nil
   }
@@ -126,7 +125,7 @@ extension DeclarationTable {
   // MARK: Of fleets
 
   /// The declaration of a setting by a fleet, if it holds here; one that cannot be read does not.
-  func shared(_ key: String, in collection: String) throws -> Declaration? {
+  func shared(_ key: String, in collection: String) throws -> DeclaredSetting? {
     let statement = try connection.statement(
       """
       SELECT application, application_version, declaration, own FROM fleet_declarations
@@ -135,8 +134,34 @@ extension DeclarationTable {
     statement.bind(collection, at: 1)
     statement.bind(key, at: 2)
     let stored = try statement.first { Self.stored($0) }
-    guard let stored, try stored.holds(over: own(key, in: collection)) else { return nil }
-    return stored.content?.declaration(of: key, in: collection)
+    guard let stored, try stored.holds(over: own(key, in: collection)), let content = stored.content else { return nil }
+    return content.declaration(of: key, in: collection).map {
+      DeclaredSetting(declaration: $0, application: content.application, version: content.version)
+    }
+  }
+
+  /// The renames whose former names fleets keep: for versions that other hosts may run, and that no program here may know.
+  ///
+  /// A name that a program of this host has kept, and has ended, is not one of them, though the fleet may not know of its end yet.
+  func renamesInFleets() throws -> [Rename] {
+    guard try hasShared else { return [] }
+    var rows: [(collection: String, key: String, stored: StoredDeclaration)] = []
+    try connection.statement(
+      """
+      SELECT application, application_version, declaration, own, collection, key FROM fleet_declarations
+      WHERE shared AND declaration IS NOT NULL AND instr(declaration, '"renamed"')
+      """
+    ).query { rows.append(($0.text(4), $0.text(5), Self.stored($0))) }
+    return try rows.compactMap { collection, key, stored in
+      guard let former = stored.content?.declaration(of: key, in: collection), let renamed = former.renamed,
+        try !stored.isChanged(by: own(key, in: collection)),
+        let new = try foundInForce(renamed.key.string, in: renamed.collection.string),
+        let name = new.declaration.formerNames.first(where: { $0.place == former.place })
+      else { return nil }
+      return Rename(
+        name, of: new.declaration, by: new.application,
+        isConverted: name.isConverted || new.declaration.type != former.type, until: .max, isOfFleet: true)
+    }
   }
 
   /// Whether a fleet shares a name: as a setting, or as one that is kept for older versions.
@@ -163,9 +188,11 @@ extension DeclarationTable {
     try statement.query { rows.append(($0.text(4), Self.stored($0))) }
     return try rows.compactMap { key, stored in
       guard try stored.holds(over: own(key, in: collection)), let content = stored.content,
-        let declaration = content.declaration(of: key, in: collection), !isSuite || !declaration.isShared
+        let declaration = content.declaration(of: key, in: collection)
       else { return nil }
-      return DeclaredSetting(declaration: declaration, application: content.application, version: content.version)
+      let shared = DeclaredSetting(
+        declaration: declaration, application: content.application, version: content.version)
+      return shared.holds(in: collection, isSuite: isSuite) ? shared : nil
     }
   }
 
@@ -177,7 +204,8 @@ extension DeclarationTable {
 
   /// What a program of this host declares while a fleet's declaration holds that differs from it.
   func overruled(_ key: String, in collection: String) throws -> DeclaredSetting? {
-    guard try hasShared, let shared = try shared(key, in: collection), let own = try own(key, in: collection),
+    guard try hasShared, let shared = try shared(key, in: collection)?.declaration,
+      let own = try own(key, in: collection),
       let declaration = own.declaration(of: key, in: collection), !declaration.agrees(with: shared)
     else { return nil }
     return DeclaredSetting(declaration: declaration, application: own.application, version: own.version)
@@ -219,6 +247,22 @@ extension DeclarationTable {
 }
 
 extension DeclaredSetting {
+  /// The declaration of the same setting in a collection where it holds: an environment, or a suite's part.
+  fileprivate func moved(to collection: String) -> Declaration {
+    var moved = declaration
+    moved.collection = collection
+    moved.formerNames = declaration.formerNames.map { former in
+      var former = former
+      former.place = Rename(former, of: declaration, by: application).former(besides: collection) ?? former.place
+      return former
+    }
+    moved.renamed = declaration.renamed.map { renamed in
+      let former = Declaration.FormerName(place: renamed)
+      return Rename(former, of: declaration, by: application).former(besides: collection) ?? renamed
+    }
+    return moved
+  }
+
   var order: (ByteString, ByteString, ByteString) {
     (ByteString(declaration.collection), ByteString(declaration.name), ByteString(application))
   }

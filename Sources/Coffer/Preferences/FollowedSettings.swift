@@ -6,6 +6,9 @@ package struct FollowedSettings: Sendable {
   private struct Place: Sendable {
     let collection: String
     let sources: [ManagedSource]
+    /// Those that count for keys that are not declared.
+    let formerSources: [ManagedSource]
+    let declaredKeys: Set<ByteString>
     /// Whether administrators' defaults show here: behind the parent's values, not the environment's.
     let hasDefaults: Bool
     /// The keys for which the first source counts alone.
@@ -26,9 +29,16 @@ package struct FollowedSettings: Sendable {
           known[ByteString(application)] = source
           return source
         }
+        let former = try transaction.formerApplications(of: settings)
+        let formerSources = former.applications.compactMap { application -> ManagedSource? in
+          // Files that cannot be read concern those who use the application.
+          let source = known[ByteString(application)] ?? (try? ManagedSource(following: files.folders(of: application)))
+          known[ByteString(application)] = source
+          return source
+        }
         return Place(
-          collection: collection, sources: sources, hasDefaults: !parents[(index + 1)...].contains(parents[index]),
-          ownKeys: settings.ownKeys)
+          collection: collection, sources: sources, formerSources: formerSources, declaredKeys: former.declaredKeys,
+          hasDefaults: !parents[(index + 1)...].contains(parents[index]), ownKeys: settings.ownKeys)
       }
     }
     sources = Array(known.values)
@@ -47,14 +57,17 @@ package struct FollowedSettings: Sendable {
     isGood: (_ found: Found, _ place: String) throws -> Bool
   ) throws {
     guard let place = places.first(where: { $0.collection.utf8.elementsEqual(collection.utf8) }),
-      place.sources.contains(where: { $0.current != nil })
+      place.sources.contains(where: { $0.current != nil }) || place.formerSources.contains(where: { $0.current != nil })
     else {
       if let stored = try stored() { _ = try isGood(stored, EffectiveSettings.place(collection)) }
       return
     }
     // A file without settings keeps its place: the first one may count alone.
     let files = place.sources.map { $0.current ?? ManagedSettings(ofCollection: "") }
-    _ = try EffectiveSettings(collection, files, ownKeys: place.ownKeys).find(key) { _ in
+    let settings = EffectiveSettings(
+      collection, files, ownKeys: place.ownKeys, formerFiles: place.formerSources.compactMap(\.current),
+      declaredKeys: place.declaredKeys)
+    _ = try settings.find(key) { _ in
       try stored()
     } declared: {
       nil

@@ -165,7 +165,7 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
     let collection = place.collection
     for former in formers {
       let oldName = former.name ?? name
-      let oldCollection = former.collection.map { place.suitePrefix + $0 + place.environmentSuffix } ?? collection
+      guard let oldCollection = former.collection.map({ place.collection(named: $0) }) ?? collection else { continue }
       let own = SettingPlace(name, in: collection)
       guard isTrial || !renames.links(of: oldName, in: oldCollection).contains(where: { $0.other == own }) else {
         continue

@@ -122,18 +122,20 @@ extension Preferences {
 
   /// ``places(of:)``, without a reference to the proxy.
   var placement: @Sendable (Keys) -> [String] {
-    { [parent, isSuite, environment] key in
-      Self.names(Self.place(of: key, parent: parent, isSuite: isSuite), in: environment)
+    { [parent, suiteOf, environment] key in
+      Self.names(Self.place(of: key, parent: parent, suiteOf: suiteOf), in: environment)
     }
   }
 
   func placeWithoutEnvironment(of key: Keys) -> String {
-    Self.place(of: key, parent: parent, isSuite: isSuite)
+    Self.place(of: key, parent: parent, suiteOf: suiteOf)
   }
 
-  private static func place(of key: Keys, parent: String, isSuite: Bool) -> String {
+  private static func place(of key: Keys, parent: String, suiteOf application: String?) -> String {
     guard let named = key.collection else { return parent }
-    return isSuite && !key.isShared ? "\(parent)/\(named)" : named
+    guard let application, !key.isShared else { return named }
+    // The application's own settings are in the suite itself, also where a key spells their collection out.
+    return ByteString(named) == ByteString(application) ? parent : "\(parent)/\(named)"
   }
 
   /// The name of a typed key in an administrator's files: its place in the store.
@@ -143,6 +145,8 @@ extension Preferences {
 
   /// The same for a key of these settings' own collection.
   func managedName(ofKey key: String) -> String { suite.map { "\($0)/\(key)" } ?? key }
+
+  var isSuite: Bool { suiteOf != nil }
 
   /// The name of the suite that these settings are of; nil for the application's own.
   var suite: String? { isSuite ? parent : nil }

@@ -50,8 +50,9 @@ public final class Preferences: Sendable {
   /// try preferences.database.makeConnection().readWrite { try $0.setObject(1, forKey: "launches") }
   /// ```
   public var database: Database { proxy.database }
-  /// Whether these are the settings of a suite, to which the collections of typed keys are relative.
-  let isSuite: Bool
+  /// The application's own collection, if these are the settings of a suite of it, to which the collections of typed keys are
+  /// relative.
+  let suiteOf: String?
   let overrides: Overrides
   let registered: RegisteredDefaults
   let suites: SuiteList
@@ -88,7 +89,7 @@ public final class Preferences: Sendable {
 
   init(
     proxy: ConnectionProxy, collection: String, overrides: Overrides, registered: RegisteredDefaults,
-    suites: SuiteList = SuiteList(), isSuite: Bool = false, environment: String? = nil,
+    suites: SuiteList = SuiteList(), suiteOf: String? = nil, environment: String? = nil,
     lastGood: LastGoodValues = LastGoodValues()
   ) {
     self.proxy = proxy
@@ -97,7 +98,7 @@ public final class Preferences: Sendable {
     self.collection = Self.names(collection, in: environment)[0]
     globalCollections = Self.names(Self.globalCollection, in: environment)
     self.lastGood = lastGood
-    self.isSuite = isSuite
+    self.suiteOf = suiteOf
     self.overrides = overrides
     self.registered = registered
     self.suites = suites
@@ -206,7 +207,7 @@ public final class Preferences: Sendable {
   /// The settings of a suite: the collection with its name in the same store.
   ///
   /// Layers, registered defaults and the environment are the same as here; suites added here are not. A typed key with a
-  /// collection is stored in the suite's own part of it, `SUITE/COLLECTION`, unless it is shared:
+  /// collection is stored in the suite's own part of it, `SUITE/COLLECTION`, unless it is shared, or the application's own:
   ///
   /// ```swift
   /// extension Keys {
@@ -216,7 +217,7 @@ public final class Preferences: Sendable {
   /// ```
   public func suite(named name: String) -> Preferences {
     Preferences(
-      proxy: proxy, collection: name, overrides: overrides, registered: registered, isSuite: true,
+      proxy: proxy, collection: name, overrides: overrides, registered: registered, suiteOf: suiteOf ?? parent,
       environment: environment, lastGood: lastGood)
   }
 

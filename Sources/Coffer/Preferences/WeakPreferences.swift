@@ -14,7 +14,7 @@ struct WeakPreferences: Sendable {
   private let overrides: Overrides
   private let registered: RegisteredDefaults
   private let suites: SuiteList
-  private let isSuite: Bool
+  private let suiteOf: String?
   private let lastGood: LastGoodValues
 
   init(_ preferences: Preferences) {
@@ -24,7 +24,7 @@ struct WeakPreferences: Sendable {
     overrides = preferences.overrides
     registered = preferences.registered
     suites = preferences.suites
-    isSuite = preferences.isSuite
+    suiteOf = preferences.suiteOf
     lastGood = preferences.lastGood
   }
 
@@ -33,7 +33,7 @@ struct WeakPreferences: Sendable {
     proxy.proxy.map {
       Preferences(
         proxy: $0, collection: collection, overrides: overrides, registered: registered, suites: suites,
-        isSuite: isSuite, environment: environment, lastGood: lastGood)
+        suiteOf: suiteOf, environment: environment, lastGood: lastGood)
     }
   }
 }

@@ -44,7 +44,7 @@ package struct DeclarationTable {
 
   /// The declaration of a setting, by a fleet or a program of this host; the first one if there are several.
   package func declaration(_ key: String, in collection: String) throws -> Declaration? {
-    guard var found = try found(key, in: collection) else { return nil }
+    guard var found = try found(key, in: collection)?.declaration else { return nil }
     found.collection = collection
     return found
   }
@@ -52,7 +52,9 @@ package struct DeclarationTable {
   /// The former names that the declaration of a setting states, where the setting is in `collection`.
   func formerNames(of key: String, in collection: String) throws -> [SettingPlace] {
     guard let found = try found(key, in: collection) else { return [] }
-    return found.formerNames.compactMap { Rename($0, of: found).former(besides: collection) }
+    return found.declaration.formerNames.compactMap {
+      Rename($0, of: found.declaration, by: found.application).former(besides: collection)
+    }
   }
 
   /// Whether any declaration states a former name, also one of a version that is not in force and may run.
@@ -70,15 +72,15 @@ package struct DeclarationTable {
     }
   }
 
-  private func found(_ key: String, in collection: String) throws -> Declaration? {
+  private func found(_ key: String, in collection: String) throws -> DeclaredSetting? {
     guard try isThere else { return nil }
     if let found = try foundInForce(key, in: collection) { return found }
     let older = try older()
     guard !older.isEmpty else { return nil }
     for (name, isSuite) in Self.names(collection) {
       let place = SettingPlace(key, in: name)
-      let found = older.first { $0.declaration.place == place && !(isSuite && $0.declaration.isShared) }
-      if let found { return found.declaration }
+      let found = older.first { $0.declaration.place == place && $0.holds(in: name, isSuite: isSuite) }
+      if let found { return found }
     }
     return nil
   }
@@ -108,19 +110,17 @@ package struct DeclarationTable {
     }
   }
 
-  private func foundInForce(_ key: String, in collection: String) throws -> Declaration? {
+  func foundInForce(_ key: String, in collection: String) throws -> DeclaredSetting? {
     let isInFleet = try hasShared
     for (name, isSuite) in Self.names(collection) {
-      let shared = isInFleet ? try shared(key, in: name) : nil
-      if let declaration = try shared ?? declared(key, in: name), !isSuite || !declaration.isShared {
-        return declaration
-      }
+      if isInFleet, let shared = try shared(key, in: name), shared.holds(in: name, isSuite: isSuite) { return shared }
+      if let own = try declared(key, in: name, isSuite: isSuite) { return own }
     }
     return nil
   }
 
   /// The collections whose declarations hold in `collection`: its own, those of what it is an environment of, and those that a
-  /// suite has a part of.
+  /// suite has a part of; see ``Declaration/hasSuites(of:)``.
   package static func names(_ collection: String) -> [(name: String, isSuite: Bool)] {
     var names = [(name: collection, isSuite: false)]
     var rest = collection[...]
@@ -143,18 +143,13 @@ package struct DeclarationTable {
     for (name, isSuite) in Self.names(collection) {
       var found = try ownApplications(in: name, isSuite: isSuite)
       if isInFleet { found += try sharedDeclarations(in: name, isSuite: isSuite).map(\.application) }
-      found += older.filter { Self.holds($0.declaration, in: name, isSuite: isSuite) }.map(\.application)
+      found += older.filter { $0.holds(in: name, isSuite: isSuite) }.map(\.application)
       for application in found.map({ ByteString($0) }).sorted()
       where !applications.contains(where: { ByteString($0) == application }) {
         applications.append(application.string)
       }
     }
     return applications
-  }
-
-  /// Whether a declaration is one of a collection, where only those count that hold in its suites if `isSuite`.
-  private static func holds(_ declaration: Declaration, in collection: String, isSuite: Bool) -> Bool {
-    ByteString(declaration.collection) == ByteString(collection) && !(isSuite && declaration.isShared)
   }
 
   private func ownApplications(in collection: String, isSuite: Bool) throws -> [String] {
@@ -166,9 +161,9 @@ package struct DeclarationTable {
     statement.bind(collection, at: 1)
     var applications: [String] = []
     try statement.query { row in
-      // Suites have no part of a shared collection.
-      if isSuite, try Self.parse(row.text(2), row.text(1), in: collection).isShared { return }
-      applications.append(row.text(0))
+      let application = row.text(0)
+      if isSuite, try !Self.parse(row.text(2), row.text(1), in: collection).hasSuites(of: application) { return }
+      applications.append(application)
     }
     return applications
   }
@@ -179,6 +174,11 @@ package struct DeclarationTable {
     var applications: [String] = []
     try connection.statement("SELECT name FROM applications ORDER BY name").query { applications.append($0.text(0)) }
     return applications
+  }
+
+  /// The keys of a collection that are declared.
+  func keys(in collection: String) throws -> Set<ByteString> {
+    try applications(in: collection).reduce(into: Set()) { try $0.formUnion(keys(declaredBy: $1, in: collection)) }
   }
 
   /// The keys of a collection that an application declares, on this host or in a fleet.
@@ -192,12 +192,12 @@ package struct DeclarationTable {
       statement.bind(name, at: 1)
       statement.bind(application, at: 2)
       try statement.query { row in
-        if isSuite, try Self.parse(row.text(1), row.text(0), in: name).isShared { return }
+        if isSuite, try !Self.parse(row.text(1), row.text(0), in: name).hasSuites(of: application) { return }
         keys.insert(ByteString(row.text(0)))
       }
       for other in older
       where ByteString(other.application) == ByteString(application)
-        && Self.holds(other.declaration, in: name, isSuite: isSuite)
+        && other.holds(in: name, isSuite: isSuite)
       {
         keys.insert(ByteString(other.declaration.name))
       }
@@ -210,13 +210,26 @@ package struct DeclarationTable {
     return keys
   }
 
-  /// The declaration by a program of this host.
-  private func declared(_ key: String, in collection: String) throws -> Declaration? {
+  /// The declaration by a program of this host; the first one if there are several.
+  ///
+  /// - Parameter isSuite: Whether only those count that hold in suites' parts of the collection.
+  func declared(_ key: String, in collection: String, isSuite: Bool) throws -> DeclaredSetting? {
     let statement = try connection.statement(
-      "SELECT declaration FROM declarations WHERE collection = ? AND key = ? ORDER BY application LIMIT 1")
+      """
+      SELECT application, version, declaration FROM declarations LEFT JOIN applications ON applications.name = application
+      WHERE collection = ? AND key = ? ORDER BY application
+      """)
     statement.bind(collection, at: 1)
     statement.bind(key, at: 2)
-    return try statement.first { try Self.parse($0.text(0), key, in: collection) }
+    var found: DeclaredSetting?
+    try statement.query { row in
+      guard found == nil else { return }
+      let declared = DeclaredSetting(
+        declaration: try Self.parse(row.text(2), key, in: collection), application: row.text(0),
+        version: row.optionalText(1))
+      if declared.holds(in: collection, isSuite: isSuite) { found = declared }
+    }
+    return found
   }
 
   /// All declarations, by collection and key: those of fleets, and those by programs of this host that agree with them.
@@ -422,4 +435,9 @@ package struct DeclaredSetting: Hashable, Sendable {
   package let version: String?
   /// Whether it is in force; if not, an older version declares it, which may run.
   package var isInForce = true
+
+  /// Whether it is a declaration of a collection, where only those count that hold in its suites if `isSuite`.
+  func holds(in collection: String, isSuite: Bool) -> Bool {
+    ByteString(declaration.collection) == ByteString(collection) && (!isSuite || declaration.hasSuites(of: application))
+  }
 }

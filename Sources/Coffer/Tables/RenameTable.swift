@@ -12,6 +12,8 @@ package struct Rename: Sendable {
   package let isConverted: Bool
   /// When no version that declares the former name may run any more, in milliseconds since 1970.
   package let until: Int64
+  /// Whether a fleet keeps the former name, for as long as it does, and no program of this host.
+  package var isOfFleet = false
 
   /// The collection that has one name's items where `collection` has the other's; nil if it does not.
   func counterpart(of collection: String, _ own: SettingPlace, _ other: SettingPlace) -> String? {
@@ -50,14 +52,22 @@ package struct Rename: Sendable {
     let current: SettingPlace
     let former: SettingPlace
   }
+
+  /// The declared names.
+  var names: Pair { Pair(current: current, former: former) }
 }
 
 extension Rename {
   /// One that a declaration states, whether or not its former name is kept.
-  init(_ former: Declaration.FormerName, of declaration: Declaration) {
+  init(
+    _ former: Declaration.FormerName, of declaration: Declaration, by application: String, isConverted: Bool? = nil,
+    until: Int64 = 0, isOfFleet: Bool = false
+  ) {
     self.init(
-      current: declaration.place, former: former.place, application: "", hasSuites: !declaration.isShared,
-      isConverted: former.isConverted, until: 0)
+      current: declaration.place, former: former.place, application: application,
+      // No suite has a part of the application's own collection.
+      hasSuites: declaration.hasSuites(of: application) && former.place.collection != ByteString(application),
+      isConverted: isConverted ?? former.isConverted, until: until, isOfFleet: isOfFleet)
   }
 
   /// Whether a place has one of the names, also in an environment and in a suite's part of the collection.

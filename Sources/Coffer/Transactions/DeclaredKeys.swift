@@ -6,6 +6,12 @@ package struct DeclaredKeys {
     package var owners: [(application: String, version: String?)]
     /// Whether it is in force; if not, an older version declares it, which may run.
     package let isInForce: Bool
+
+    /// Whether it is a setting of a collection, where only those count that suites have for themselves if `isSuite`.
+    fileprivate func holds(in collection: String, isSuite: Bool) -> Bool {
+      ByteString(declaration.collection) == ByteString(collection)
+        && (!isSuite || owners.contains { declaration.hasSuites(of: $0.application) })
+    }
   }
 
   /// Each setting once, ordered by collection and key.
@@ -46,7 +52,7 @@ package struct DeclaredKeys {
   /// The declaration of a key: its own, or that of a suite within a collection.
   package func setting(_ key: String, in collection: String) -> Setting? {
     for (name, isSuite) in DeclarationTable.names(collection) {
-      guard let place = places[Name(key, name)], !isSuite || !settings[place].declaration.isShared else { continue }
+      guard let place = places[Name(key, name)], settings[place].holds(in: name, isSuite: isSuite) else { continue }
       return settings[place]
     }
     return nil
@@ -63,9 +69,7 @@ package struct DeclaredKeys {
   package func settings(in collection: String) -> [Setting] {
     let names = DeclarationTable.names(collection)
     return settings.filter { setting in
-      names.contains { name, isSuite in
-        ByteString(name) == ByteString(setting.declaration.collection) && !(isSuite && setting.declaration.isShared)
-      }
+      names.contains { name, isSuite in setting.holds(in: name, isSuite: isSuite) }
     }
   }
 
@@ -86,7 +90,10 @@ package struct DeclaredKeys {
     let key = ByteString(key)
     for setting in settings {
       for former in setting.declaration.formerNames where former.place.key == key {
-        if let place = Rename(former, of: setting.declaration).current(besides: collection) { return place }
+        for owner in setting.owners {
+          let rename = Rename(former, of: setting.declaration, by: owner.application)
+          if let place = rename.current(besides: collection) { return place }
+        }
       }
     }
     return nil

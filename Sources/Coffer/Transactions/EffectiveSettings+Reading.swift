@@ -113,6 +113,20 @@ extension Reading where Self: ~Copyable {
   }
 }
 
+extension Reading where Self: ~Copyable {
+  /// The applications that have declared settings in the store and none in a collection now, and the keys for which their files do
+  /// not count there: those that are declared.
+  package borrowing func formerApplications(
+    of settings: EffectiveSettings
+  ) throws -> (applications: [String], declaredKeys: Set<ByteString>) {
+    let session = session
+    return try session.reading {
+      let former = settings.former(of: try session.declarations.knownApplications())
+      return (former, try former.isEmpty ? [] : session.declarations.keys(in: settings.collection))
+    }
+  }
+}
+
 extension Session {
   /// What is in force in a collection; names with slashes are taken for keys of it.
   func effectiveSettings(
@@ -128,9 +142,7 @@ extension Session {
     }
     var settings = try EffectiveSettings(
       collection, parent, files, declaring: declaring, ownKeys: ownKeys)
-    try settings.addFormer(declarations.knownApplications(), files) {
-      try declaring.reduce(into: Set()) { try $0.formUnion(declarations.keys(declaredBy: $1, in: collection)) }
-    }
+    try settings.addFormer(declarations.knownApplications(), files) { try declarations.keys(in: collection) }
     return settings
   }
 }

@@ -22,6 +22,7 @@ extension Session {
     let endings: [Contraction] = try all.all.filter(isChosen).compactMap { rename in
       guard !ended.contains(rename.current), !ended.contains(rename.former) else { return nil }
       func outcome(_ name: SettingPlace, _ other: SettingPlace) throws -> Contraction.Outcome {
+        if rename.isOfFleet { return .inFleet }
         if let user = all.user(of: name, versions) {
           return .inUse(by: user.name, until: user.isInForce ? nil : user.until)
         }
@@ -146,6 +147,8 @@ package struct Contraction: Sendable {
     case contracted
     /// A version uses the name, until then, in milliseconds since 1970; nil while its declarations are in force.
     case inUse(by: String, until: Int64?)
+    /// A fleet keeps it, for versions that other hosts may run.
+    case inFleet
     /// The other name has not followed it yet.
     case behind(RenameTable.Behind)
     /// An administrator's file names the first one, and not the second one.

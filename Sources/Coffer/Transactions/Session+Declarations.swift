@@ -53,12 +53,19 @@ extension Session {
     }
   }
 
-  /// Begins the renames of settings whose former names other hosts of a fleet use, or have renamed.
+  /// Begins the renames of settings whose former names other hosts of a fleet use, have renamed, or keep.
   func beginRenamesOfFleets() throws {
     guard try Schema.version(connection).hasVersions, try declarations.hasShared else { return }
-    let begun = try beginRenames(by: nil, versionsInUse())
-    guard !begun.isEmpty else { return }
+    let known = try renames().all
+    var begun = try beginRenames(by: nil, versionsInUse())
+    let present = try renames().all
+    let (names, earlier) = (Set(present.map(\.names)), Set(known.map(\.names)))
+    try forgetBehind(known.filter { !names.contains($0.names) })
+    begun += present.filter { $0.isOfFleet && !earlier.contains($0.names) }.map {
+      BegunRename(rename: $0, precedence: .neither)
+    }
     transaction.forgetDeclarations()
+    guard !begun.isEmpty else { return }
     try bringInStep(new: begun)
   }
 
@@ -66,12 +73,13 @@ extension Session {
   ///
   /// - Parameter new: The version that has just declared its settings; nil if other hosts have.
   private func beginRenames(by new: ProgramVersion?, _ versions: VersionsInUse) throws -> [BegunRename] {
-    let (table, present) = (RenameTable(connection: connection), try renames().all)
+    let table = RenameTable(connection: connection)
+    let present = try table.all()
     for rename in present {
       guard let until = versions[rename.former].compactMap(\.until).max(), until > rename.until else { continue }
       try table.save(rename.until(until))
     }
-    var known = Set(present.map { Rename.Pair(current: $0.current, former: $0.former) })
+    var known = Dictionary(present.map { ($0.names, $0) }) { first, _ in first }
     let places = new.map { Set($0.declarations.map(\.place)) }
     var begun: [BegunRename] = []
     var kept = KeptNames(present, versions)
@@ -89,12 +97,16 @@ extension Session {
           let own = older.filter { ByteString($0.application) == ByteString(version.application) }
           guard
             let newest = (own.isEmpty ? older : own).max(by: { VersionText.isLess($0.version, than: $1.version) }),
-            let found = newest.declarations[former.place],
-            known.insert(Rename.Pair(current: declaration.place, former: former.place)).inserted
+            let found = newest.declarations[former.place]
           else { continue }
+          let isKept = version.isOfThisHost && ByteString(newest.application) == ByteString(version.application)
+          if let rename = known[Rename.Pair(current: declaration.place, former: former.place)] {
+            // It began when only another host had renamed the setting.
+            if isKept { try keep(found, for: rename) }
+            continue
+          }
           let rename = Rename(
-            current: declaration.place, former: former.place, application: version.application,
-            hasSuites: !declaration.isShared && ByteString(declaration.collection) != ByteString(version.application),
+            former, of: declaration, by: version.application,
             // Without a conversion, a value of another type is not the same value.
             isConverted: former.isConverted || found.type != declaration.type,
             until: older.compactMap(\.until).max() ?? transaction.time + ProgramVersion.defaultRunTime)
@@ -104,10 +116,9 @@ extension Session {
             continue
           }
           kept.add(rename)
+          known[rename.names] = rename
           try table.save(rename)
-          if version.isOfThisHost, ByteString(newest.application) == ByteString(version.application) {
-            try keep(found, for: rename)
-          }
+          if isKept { try keep(found, for: rename) }
           begun.append(
             BegunRename(
               rename: rename,
@@ -137,10 +148,7 @@ extension Session {
       let names = try collections.all().map(\.0)
       for declaration in new.declarations {
         for former in declaration.formerNames where !former.isConverted && versions[former.place].isEmpty {
-          let rename = Rename(
-            current: declaration.place, former: former.place, application: new.application,
-            hasSuites: !declaration.isShared && ByteString(declaration.collection) != ByteString(new.application),
-            isConverted: false, until: transaction.time)
+          let rename = Rename(former, of: declaration, by: new.application, until: transaction.time)
           for pair in rename.places(among: names).sorted(by: { $0.current < $1.current })
           where !renames.otherNames(of: pair.former).contains(pair.current) {
             try takeOver(pair, rename)
@@ -218,7 +226,7 @@ extension Reading where Self: ~Copyable {
   /// The renames whose former names are kept.
   package borrowing func renames() throws -> [Rename] {
     let session = session
-    return try session.reading { try RenameTable(connection: session.connection).all() }
+    return try session.reading { try session.renames().all }
   }
 
   /// The other names of a setting that are kept; usually none.

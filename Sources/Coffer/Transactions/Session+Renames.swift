@@ -45,8 +45,12 @@ extension Session {
   /// Of each setting, the name that was changed last counts; an equal value set again is not a change. Setting one name counts
   /// more than removing another: an import that replaces everything sets the one and removes the other.
   ///
-  /// - Parameter yields: Whether a name was removed because it has ended elsewhere: it comes back where it is kept.
-  package func letNamesFollow(where yields: (SettingPlace) throws -> Bool = { _ in false }) throws {
+  /// - Parameters:
+  ///   - isMerge: Whether the changes come from another host, which may have let one name follow what was set here.
+  ///   - yields: Whether a name was removed because it has ended elsewhere: it comes back where it is kept.
+  package func letNamesFollow(
+    isMerge: Bool = false, where yields: (SettingPlace) throws -> Bool = { _ in false }
+  ) throws {
     let changed = transaction.changedNamesOfSettings
     guard !changed.isEmpty else { return }
     try changingInTransaction {
@@ -54,7 +58,8 @@ extension Session {
       for place in changed.keys.sorted() where !seen.contains(place) {
         let names = try [place] + renames().otherNames(of: place)
         seen.formUnion(names)
-        if let source = try source(of: names, changed, yields) { try letFollow(source) }
+        guard let source = try source(of: names, changed, yields) else { continue }
+        try letFollow(source, answering: isMerge ? table.behind(source)?.source : nil)
       }
     }
     transaction.changedNamesOfSettings = [:]
@@ -160,17 +165,28 @@ extension Session {
 
   /// Lets the other names of an item follow it, and the other names of those.
   ///
-  /// - Parameter isRetry: Whether the item was set earlier, so that nothing is new if they still cannot.
-  private func letFollow(_ place: SettingPlace, isRetry: Bool = false) throws {
+  /// - Parameters:
+  ///   - isRetry: Whether the item was set earlier, so that nothing is new if they still cannot.
+  ///   - answered: The name that the item has followed on another host.
+  private func letFollow(_ place: SettingPlace, isRetry: Bool = false, answering answered: SettingPlace? = nil) throws {
     try catchUp(place)
     var seen: Set = [place]
     var open = [place]
     while let source = open.popLast() {
       for link in try renames().links(of: source) where !seen.contains(link.other) {
-        guard try follow(link, from: source, isRetry: isRetry) else { continue }
+        guard try follow(link, from: source, isRetry: isRetry, answering: answered) else { continue }
         seen.insert(link.other)
         open.append(link.other)
       }
+    }
+  }
+
+  /// Forgets which items were behind, by names that are no longer kept.
+  func forgetBehind(_ ended: [Rename]) throws {
+    guard try !ended.isEmpty && !table.behind().isEmpty else { return }
+    let names = try collections.all().map(\.0)
+    for pair in ended.flatMap({ $0.places(among: names) }) {
+      for place in [pair.current, pair.former] { try catchUp(place) }
     }
   }
 
@@ -182,7 +198,9 @@ extension Session {
   }
 
   /// - Returns: Whether the other name has followed.
-  private func follow(_ link: Renames.Link, from source: SettingPlace, isRetry: Bool) throws -> Bool {
+  private func follow(
+    _ link: Renames.Link, from source: SettingPlace, isRetry: Bool, answering answered: SettingPlace?
+  ) throws -> Bool {
     let other = link.other
     let (key, collection) = (other.key.string, other.collection.string)
     let present = try storedItem(other)
@@ -200,6 +218,7 @@ extension Session {
       try catchUp(other)
       return true
     } catch let refusal as Refusal {
+      if refusal == .waits, other == answered { return false }
       if let change, present != nil, try !isSame(present, change.before, at: other), refusal == .waits {
         // Both were set, as a restored backup or a fleet sets them: they are in step.
         try catchUp(other)

@@ -172,12 +172,19 @@ extension Session {
   /// Reads the renames again: another process may have committed, or this transaction has changed them.
   @discardableResult
   func loadRenames() throws -> Renames {
-    let renames = Renames(try CofferError.translating { try RenameTable(connection: connection).all() })
+    let renames = try CofferError.translating {
+      let own = Renames(try RenameTable(connection: connection).all())
+      let ofFleets = try declarations.renamesInFleets().filter { !own.otherNames(of: $0.former).contains($0.current) }
+      return ofFleets.isEmpty ? own : Renames(own.all + ofFleets)
+    }
     known.renames = renames
     known.hasRenames = !renames.all.isEmpty
     if known.hasRenames { core.hasRenames.store(true, ordering: .relaxed) }
     return renames
   }
+
+  /// Lets the renames be read again when they are needed next: the declarations of fleets have changed.
+  func forgetRenames() { known.renames = nil }
 
   func begin(_ cancellation: Cancellation?, at time: Int64) {
     call.mode = .writing

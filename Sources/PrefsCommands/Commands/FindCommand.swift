@@ -92,7 +92,7 @@ struct FindCommand: ParsableCommand {
       let inForce = try effective.info(key, by: declaration, transaction) { stored[key, $0] }
       guard let found = inForce.found else { continue }
       var value: Value?
-      let isSearched = looksAtValues && found.holdsText && declaration?.type != .secret
+      let isSearched = looksAtValues && found.holdsText && !declared.isSecret(key, in: place.name)
       if isSearched, let text = try transaction.value(of: found, forKey: key) {
         value = search.matches(text) ? text : nil
       }

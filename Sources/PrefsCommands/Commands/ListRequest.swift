@@ -91,7 +91,7 @@ struct ListRequest: Request {
     _ key: String, _ found: EffectiveSettings.Found<ItemInfo>?, _ declaration: Declaration?,
     _ transaction: borrowing ReadTransaction
   ) throws -> Entry? {
-    let isSecret = declaration?.type == .secret
+    let isSecret = try transaction.isDeclaredSecret(key, inCollection: collection)
     func shown(_ value: Value) -> Value { Redaction(reveals: reveal).shown(value, isSealed: false, isSecret: isSecret) }
     switch found {
     case .stored(let info)?:

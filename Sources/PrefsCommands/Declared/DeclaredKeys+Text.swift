@@ -39,7 +39,8 @@ extension DeclaredKeys {
   func otherNames(of setting: Setting) -> [(String, String)] {
     let place = setting.declaration.place
     func kept(_ rename: Rename) -> String {
-      "kept beside each other until \(Timestamp.text(milliseconds: rename.until))"
+      "kept beside each other "
+        + (rename.isOfFleet ? "as long as in the fleet" : "until \(Timestamp.text(milliseconds: rename.until))")
     }
     var rows = setting.declaration.formerNames.map { former in
       let rename = renames.first { $0.current == place && $0.former == former.place }

@@ -45,7 +45,19 @@ struct ManagedFindings {
         entry.value
       }
     }
+    for place in places where try isOfSuite(place, transaction) { return [] }
     return try unbound(entry, places, transaction).map { [$0] } ?? []
+  }
+
+  /// Whether a place is one of the application's own settings in a suite, as far as that can be known: in a collection of which
+  /// nothing is declared, and which is there.
+  private func isOfSuite(_ place: Place, _ transaction: borrowing some Reading & ~Copyable) throws -> Bool {
+    guard ByteString(place.collection) != ByteString(application),
+      CollectionEnvironment(collection: place.collection) == nil,
+      let own = declared.setting(place.key, in: application), own.isDeclared(by: application),
+      declared.settings(in: place.collection).isEmpty
+    else { return false }
+    return try transaction.numberOfKeys(inCollection: place.collection) > 0
   }
 
   /// The places that a name may mean: a key of the application's own collection, and the one after each slash.

@@ -83,7 +83,7 @@ extension PageStore {
     _ value: Value?, _ key: String, _ collection: String, isSealed: Bool, _ reader: SettingReader
   ) -> String? {
     guard let value else { return nil }
-    let isSecret = reader.declared.setting(key, in: collection)?.declaration.type == .secret
+    let isSecret = reader.declared.isSecret(key, in: collection)
     let shown = Redaction(reveals: false).shown(value, isSealed: isSealed, isSecret: isSecret)
     return String(ValueText.text(shown).prefix(Self.lineLength))
   }

@@ -220,7 +220,7 @@ extension PageStore {
         let items = try transaction.history(forKey: key, inCollection: collection)
         let isHidden =
           try transaction.isSealed(collection: collection)
-          || transaction.declaration(forKey: key, inCollection: collection)?.type == .secret
+          || transaction.isDeclaredSecret(key, inCollection: collection)
         let text = HistoryText(
           items: items[...], isSealed: isHidden, isSecret: false, redaction: Redaction(reveals: false))
         return JSONText.object([("keeps", keeps ? "true" : "false"), ("versions", text.json)])

@@ -42,7 +42,7 @@ extension PageStore {
   ) throws -> Bool {
     let kind = try transaction.info(forKey: key, inCollection: collection)?.kind
     return kind == .secret || kind == .sealed
-      || reader.declared.setting(key, in: collection)?.declaration.type == .secret
+      || reader.declared.isSecret(key, in: collection)
   }
 
   // MARK: - Import

@@ -101,7 +101,8 @@ struct SettingJSON {
     case .declared(let given)?: value = given
     case nil: break
     }
-    let isHidden = declaration?.type == .secret || value?.kind == .secret || kind == Value.Kind.secret.name
+    let isSecret = reader.declared.isSecret(key, in: collection)
+    let isHidden = isSecret || value?.kind == .secret || kind == Value.Kind.secret.name
     var members = ItemJSON.members(
       key, collection, info, kind: kind, value: shown(value, shownInfo, isHidden: isHidden, kind), origin: origin)
     let own = EffectiveSettings.place(collection)

@@ -148,7 +148,7 @@ struct SettingReader: Sendable {
     case .declared(let value)?: shown = value
     case nil: shown = nil
     }
-    let isSecret = declaration?.type == .secret || isSealed(collection)
+    let isSecret = declared.isSecret(key, in: collection) || isSealed(collection)
     var text = KeyText.of(key, in: collection) + "\n" + (declaration?.summary ?? "") + "\n"
     if let shown, !isSecret, shown.kind.isSearched { text += ValueText.text(shown).prefix(Self.searchedByteCount) }
     let own = stored?.place == 0 ? stored : nil

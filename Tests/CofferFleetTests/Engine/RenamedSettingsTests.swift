@@ -154,4 +154,131 @@ struct RenamedSettingsTests {
       #expect(try await host.connection.read { try $0.object(forKey: "window.width", inCollection: "web") } == 600)
     }
   }
+
+  // MARK: A host that only pulls
+
+  /// A host with both versions, and one to which only the declarations have come, with version 1 already gone from them.
+  private func pullingHost(on carrier: MemoryCarrier) async throws -> (a: Host, b: Host) {
+    let hosts = try await fleet(of: "a", "b", on: carrier, retentionDays: 365)
+    let (a, b) = (hosts[0], hosts[1])
+    for host in hosts { host.setTime(Int64(Date().timeIntervalSince1970)) }
+    let old = try Preferences(database: a.database, collection: "shop")
+    func settings(_ version: String, _ names: [Keys]) -> Settings { Settings(version: version) { names } }
+    try await old.declare(
+      settings("1", [Key("width", in: "web", default: 800), Key("delay", in: "web", default: 1.5)]))
+    let milliseconds = Key(
+      "delay.ms", in: "web", default: 1500,
+      formerly: .named("delay", as: Double.self, { Int($0 * 1000) }, back: { Double($0) / 1000 }))
+    try await Preferences(database: a.database, collection: "shop").declare(
+      settings("2", [Key("window.width", in: "web", default: 800, formerly: .named("width")), milliseconds]))
+    try await sync(hosts)
+    return (a, b)
+  }
+
+  private func values(_ host: Host, _ keys: String...) throws -> [Int?] {
+    try host.connection.read { transaction in
+      try keys.map { try transaction.object(forKey: $0, inCollection: "web", as: Int.self) }
+    }
+  }
+
+  @Test("follow each other in the same commit where no program declares them, and one lock binds both names")
+  func pulledNames() async throws {
+    let (a, b) = try await pullingHost(on: MemoryCarrier())
+    #expect(try await b.connection.read { try $0.renames() }.filter(\.isOfFleet).count == 2)
+    func set(_ value: Int?, _ key: String) throws {
+      try b.connection.readWrite { try $0.setObject(value, forKey: key, inCollection: "web") }
+    }
+    try set(700, "width")
+    #expect(try values(b, "width", "window.width") == [700, 700])
+    try set(600, "window.width")
+    #expect(try values(b, "width", "window.width") == [600, 600])
+    try set(nil, "width")
+    #expect(try values(b, "width", "window.width") == [nil, nil])
+    // Only the program of the other host can convert it.
+    try await b.connection.readWrite { try $0.setObject(2.5, forKey: "delay", inCollection: "web") }
+    #expect(try await b.connection.read { try $0.itemsBehind() }.map(\.place.key.string) == ["delay.ms"])
+    try await sync([b, a])
+    #expect(try values(b, "delay.ms") == [2500])
+    #expect(try await b.connection.read { try $0.itemsBehind() }.isEmpty)
+    // What the fleet keeps is ended where it began.
+    let endings = try await b.connection.readWrite { try $0.contract { _ in true } }
+    #expect(endings.count == 2)
+    for ending in endings {
+      if case .inFleet = ending.outcome { continue }
+      Issue.record("\(ending)")
+    }
+
+    for (locked, other) in [("width", "window.width"), ("window.width", "width")] {
+      let root = "\(b.folder)/\(locked)"
+      try FileManager.default.createDirectory(
+        atPath: "\(root)/shop.d", withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+      let file = "\(root)/shop.d/1.json"
+      try #"{"locked": {"web/\#(locked)": 5}}"#.write(toFile: file, atomically: false, encoding: .utf8)
+      try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file)
+      let rules = SettingRules(files: AdministratorFiles(application: nil, roots: [root]))
+      for key in [locked, other] {
+        await #expect(throws: CofferError.self, "\(key), \(locked) locked") {
+          try await b.connection.readWrite { transaction in
+            transaction.session.settingRules = rules
+            try transaction.requireUnlocked(forKey: key, inCollection: "web")
+          }
+        }
+      }
+    }
+  }
+
+  @Test("end on a host where no program declares them when the fleet keeps them no longer")
+  func pulledEnd() async throws {
+    let (a, b) = try await pullingHost(on: MemoryCarrier())
+    try await b.connection.readWrite { try $0.setObject(700, forKey: "width", inCollection: "web") }
+    try await sync([a, b])
+    let later = Int64(Date().timeIntervalSince1970) + 45 * 86_400
+    for host in [a, b] { host.setTime(later) }
+    // A program that begins here now keeps the names as long as the fleet, and moves nothing.
+    try await Preferences(database: b.database, collection: "shop").declare(
+      Settings(version: "2") { Key("window.width", in: "web", default: 800, formerly: .named("width")) })
+    #expect(try values(b, "width", "window.width") == [700, 700])
+    try await b.connection.readWrite { try $0.setObject(2.5, forKey: "delay", inCollection: "web") }
+    _ = try await a.connection.readWrite { try $0.contract { _ in true } }
+    #expect(try values(a, "width", "window.width") == [nil, 700])
+    #expect(try await a.connection.read { try $0.renames().isEmpty })
+    try await sync([a, b])
+    for host in [a, b] {
+      #expect(try values(host, "width", "window.width") == [nil, 700], "\(host.name)")
+      #expect(try await host.connection.read { try $0.renames().isEmpty && $0.itemsBehind().isEmpty })
+    }
+  }
+
+  @Test("are kept in the fleet by each host that has run both versions, whichever of them began")
+  func keptByBoth() async throws {
+    let hosts = try await fleet(of: "a", "b", on: MemoryCarrier())
+    let (a, b) = (hosts[0], hosts[1])
+    for host in hosts {
+      try await Preferences(database: host.database, collection: "web").declare(Settings(version: "1") { width })
+    }
+    for host in hosts {
+      try await Preferences(database: host.database, collection: "web").declare(Settings(version: "2") { windowWidth })
+      try await sync(hosts)
+      for host in [a, b] {
+        let kept = try await host.connection.read { try $0.declaration(forKey: "width", inCollection: "web") }
+        #expect(kept?.renamed?.key.string == "window.width")
+      }
+    }
+  }
+
+  @Test("have their own names in a fleet that shares only a suite's part of a collection, or an environment")
+  func namesInParts() throws {
+    for part in ["acme/web", "web@staging"] {
+      let a = try Host("a")
+      let program = try Preferences(database: a.database, collection: "shop")
+      try program.declare(Settings(version: "1") { Key("width", in: "web", default: 800) })
+      try program.declare(
+        Settings(version: "2") { Key("window.width", in: "web", default: 800, formerly: .named("width")) })
+      let new = try a.connection.read { try $0.session.declarations.own("window.width", in: part) }
+      let old = try a.connection.read { try $0.session.declarations.own("width", in: part) }
+      let declarations = [new?.declaration(of: "window.width", in: part), old?.declaration(of: "width", in: part)]
+      #expect(declarations[0]?.formerNames.map(\.place.description) == ["\(part)/width"])
+      #expect(declarations[1]?.renamed?.description == "\(part)/window.width")
+    }
+  }
 }

@@ -58,6 +58,7 @@ import Testing
       switch contraction.outcome {
       case .contracted: ended.append(contraction.name.key.string)
       case .inUse(let user, _): users.append(user)
+      case .inFleet: users.append("a fleet")
       case .behind(let item): users.append("\(item.place)")
       case .managed(let file, _, _): users.append("\(file)")
       }

@@ -90,6 +90,49 @@ import Testing
     #expect(settings[host] == "x" && acme[host] == "h")
   }
 
+  @Test("A suite that is named like its application has the application's locks, in each form of reading")
+  func suiteOfTheSameName() throws {
+    let files = try files(#"{"locked": {"net/port": 4}}"#)
+    let source = try ManagedSource(following: files.folders(of: "org.x"))
+    let settings = Preferences(
+      proxy: try ConnectionProxy(database: database), collection: "org.x", overrides: Overrides([], managed: source),
+      registered: RegisteredDefaults())
+    let port = Key("port", in: "net", default: 0)
+    let suite = settings.suite(named: "org.x")
+    #expect(suite.place(of: port) == "org.x/net" && suite[port] == 4)
+    let tool = try EffectiveSettings(of: "org.x/net", files)
+    #expect(tool.locked("port")?.value == 4 && tool.managedKeys == ["port"])
+    #expect(settings.suite(named: "org.x/net").dictionaryRepresentation().keys.contains("port"))
+    #expect(try EffectiveSettings(of: "acme/net", files).managedKeys.isEmpty)
+  }
+
+  @Test(
+    "What follows the files of administrators finds what a transaction finds, also for suites of known applications")
+  func followed() throws {
+    let files = try files(
+      #"{"acme/own": 5, "acme/net/port": 6, "locked": {"acme/theme": 7}}"#, application: nil)
+    let store = try tool(files)
+    try declare([("own", "org.x"), ("port", "net")], in: store)
+    let places = [("acme", "own"), ("acme", "theme"), ("acme/net", "port"), ("acme", "port"), ("net", "port")]
+    for (collection, key) in places {
+      let known = try store.makeConnection().read { transaction in
+        let settings = try transaction.effectiveSettings(of: collection)
+        return (settings.locked(key) ?? settings.managedDefault(key))?.value
+      }
+      var found: Value?
+      try FollowedSettings(of: [collection], in: store).find(key, in: collection) {
+        nil
+      } managed: {
+        $0
+      } isGood: { value, _ in
+        found = value
+        return true
+      }
+      #expect(found == known, "\(collection)/\(key)")
+      #expect((known != nil) == (collection != "net" && (collection, key) != ("acme", "port")))
+    }
+  }
+
   @Test("A tool sets nothing that is locked, by any operation, and may remove it")
   func locks() throws {
     let store = try tool(try files(#"{"locked": {"net/port": 8}}"#))

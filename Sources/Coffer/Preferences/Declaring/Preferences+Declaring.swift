@@ -82,7 +82,7 @@ extension Preferences {
   private func canContract(_ session: Session) throws -> Bool {
     try session.endings { $0.application == parent }.contains { ending in
       switch ending.outcome {
-      case .inUse, .managed: false
+      case .inUse, .inFleet, .managed: false
       case .contracted, .behind: true
       }
     }
@@ -94,6 +94,7 @@ extension Preferences {
       switch contraction.outcome {
       case .contracted: break
       case .inUse(let version, _): proxy.database.options.logger.notice("\(name) is kept for \(version).")
+      case .inFleet: proxy.database.options.logger.notice("\(name) is kept in a fleet.")
       case .behind(let item):
         proxy.database.options.logger.warning("\(name) is kept: \(item.place) has not followed \(item.source).")
       case .managed(let file, let former, let current):
@@ -148,14 +149,16 @@ extension Preferences {
 
   /// The places where a setting may be: in its collection, and in the suites' collections of that name.
   private func places(of key: Keys, among all: [String]) -> [FormerPlace] {
-    let own = [FormerPlace(collection: placeWithoutEnvironment(of: key), suitePrefix: "")]
-    guard let collection = key.collection, !key.isShared else { return own }
+    let own = [FormerPlace(collection: placeWithoutEnvironment(of: key), suitePrefix: "", application: parent)]
+    guard let collection = key.collection, !key.isShared, ByteString(collection) != ByteString(parent) else {
+      return own
+    }
     let suffix = Array("/\(collection)".utf8)
     return own
       + all.compactMap { name in
         guard name.utf8.count > suffix.count, name.utf8.suffix(suffix.count).elementsEqual(suffix) else { return nil }
         let prefix = String(decoding: name.utf8.dropLast(suffix.count - 1), as: UTF8.self)
-        return FormerPlace(collection: name, suitePrefix: prefix)
+        return FormerPlace(collection: name, suitePrefix: prefix, application: parent)
       }
   }
 }
@@ -166,6 +169,8 @@ struct FormerPlace {
   var collection: String
   /// The prefix of collection names in the same suite.
   let suitePrefix: String
+  /// The application's own collection.
+  let application: String
   /// The suffix of collection names in the same environment.
   var environmentSuffix = ""
 
@@ -174,7 +179,14 @@ struct FormerPlace {
     [self]
       + environments.map { environment in
         FormerPlace(
-          collection: "\(collection)@\(environment)", suitePrefix: suitePrefix, environmentSuffix: "@\(environment)")
+          collection: "\(collection)@\(environment)", suitePrefix: suitePrefix, application: application,
+          environmentSuffix: "@\(environment)")
       }
+  }
+
+  /// Another collection in the same suite and environment; nil for the application's own, of which no suite has a part.
+  func collection(named name: String) -> String? {
+    guard suitePrefix.isEmpty || ByteString(name) != ByteString(application) else { return nil }
+    return suitePrefix + name + environmentSuffix
   }
 }

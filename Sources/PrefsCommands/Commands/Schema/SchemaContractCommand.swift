@@ -68,6 +68,7 @@ extension Contraction {
     case .inUse(let version, let until):
       return "\(former) is kept for \(DisplayText.escapingControls(version)), "
         + (until.map { "which may run until \(Timestamp.text(milliseconds: $0))." } ?? "which declares it.")
+    case .inFleet: return "\(former) is kept: a fleet keeps it. End it first on the hosts that have its program."
     case .behind(let item):
       let (place, source) = (item.place.description, item.source.description)
       return "\(former) is kept: \(DisplayText.escapingControls(place)) has not followed "
