@@ -38,11 +38,13 @@ extension Store {
     let codec = try PageCodec(keys: keys.keys)
     let headerEpoch = try header.withUnsafeMutableBytes { try codec.decipherLogHeader($0.baseAddress!) }
     if let headerEpoch, headerEpoch != current { return true }
-    var epoch = [UInt8](repeating: 0, count: 4)
-    var offset = off_t(Layout.logHeaderByteCount + Layout.frameHeaderByteCount + PageCodec.epochOffset)
-    while try read(&epoch, at: offset) {
-      if Self.number(epoch) != current { return true }
-      offset += off_t(Layout.frameByteCount)
+    var (page, epoch) = ([UInt8](repeating: 0, count: 4), [UInt8](repeating: 0, count: 4))
+    var frame = off_t(Layout.logHeaderByteCount)
+    let epochOffset = off_t(Layout.frameHeaderByteCount + PageCodec.epochOffset)
+    while try read(&page, at: frame), try read(&epoch, at: frame + epochOffset) {
+      // A frame of page 0 is room for later ones.
+      if Self.number(page) != 0, Self.number(epoch) != current { return true }
+      frame += off_t(Layout.frameByteCount)
     }
     return false
   }

@@ -26,6 +26,7 @@ extension LogFile {
     guard code == SQLITE_OK else { return code }
     let (salts, count, end) = (generationSalts, writtenFrameCount, writtenEnd)
     if !isRepairing, let end, end == syncedEnd { return SQLITE_OK }
+    if let syncedEnd, let commit = lastCommitOfTransaction, syncedEnd.salts == salts { writeAhead(of: commit) }
     syncedEnd = nil
     code = context.checked(real.methods.xSync(real.file, flags))
     if code == SQLITE_OK {
@@ -41,6 +42,28 @@ extension LogFile {
     }
     return code
   }
+
+  /// Writes zeros behind a commit that has reached the end of the file, to be synced with it.
+  ///
+  /// A sync takes about half the time if the file did not become longer. So this is for connections that sync commit after commit:
+  /// not for the first one, nor where only checkpoints sync. A frame of zeros is none: it has page 0.
+  private func writeAhead(of commit: UInt32) {
+    let end = Self.offset(ofFrame: commit + 1)
+    var size: Int64 = 0
+    guard !isWithoutRoom, real.byteCount(&size) == SQLITE_OK, size <= end else { return }
+    for offset in stride(from: end, to: end + min(max(end, Self.leastAhead), Self.mostAhead), by: Self.zeros.count) {
+      let code = Self.zeros.withUnsafeBytes { real.write($0.baseAddress!, $0.count, at: offset) }
+      guard code != SQLITE_OK else { continue }
+      // What the disk still has is for commits.
+      isWithoutRoom = true
+      _ = real.methods.xTruncate(real.file, end)
+      return
+    }
+  }
+
+  private static let zeros = [UInt8](repeating: 0, count: 16 << 10)
+  private static let leastAhead: Int64 = 64 << 10
+  private static let mostAhead: Int64 = 1 << 20
 
   /// Truncates the log.
   ///

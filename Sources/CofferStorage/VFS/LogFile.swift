@@ -49,6 +49,8 @@ final class LogFile {
   private(set) var salts: UInt64 = 0
   /// The end of the log at the last sync by this connection; nil if it failed.
   var syncedEnd: LogEnd?
+  /// Whether there was no room to write ahead of a commit.
+  var isWithoutRoom = false
   /// The end and generation of the log at the last examination of the frames after it.
   var knownEnd: (frame: UInt32, salts: UInt64)?
   /// Whether a write of this transaction has failed, so that what it wrote only takes up room.

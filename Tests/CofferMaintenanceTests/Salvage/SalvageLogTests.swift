@@ -49,7 +49,7 @@ import Testing
   @Test("uses all commits before a damaged frame, as SQLite does, and counts what is lost")
   func damagedFrame() throws {
     let (file, log, key, store) = try makeCrashed()
-    let frameCount = (log.count - Layout.logHeaderByteCount) / Layout.frameByteCount
+    let frameCount = (upToLastFrame(log).count - Layout.logHeaderByteCount) / Layout.frameByteCount
     for frame in stride(from: 1, through: frameCount, by: 3) {
       for position in [10, 1000] {
         var damaged = log

@@ -36,7 +36,7 @@ import Testing
   func tornTail() throws {
     let (store, connection) = try threeCommits()
     let copy = try store.copyAsAfterCrash()
-    let (file, log) = (try copy.bytes(), try copy.bytes("-wal"))
+    let (file, log) = (try copy.bytes(), Array(upToLastFrame(try copy.bytes("-wal"))))
     #expect(log.count == Layout.logHeaderByteCount + 3 * Layout.frameByteCount)
     for count in Array(stride(from: 0, to: log.count, by: 211)) + [31, 32, 4151, 4152, 4153, log.count - 1] {
       try copy.overwrite(file)
