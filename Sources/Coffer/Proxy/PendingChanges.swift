@@ -57,7 +57,7 @@ final class PendingChanges: Sendable {
       return try add([KeyChange(mutation: change, key: key, collection: collection)], durability: durability)
     }
     try change.checkSize(key, in: collection)
-    try prepare(key, in: collection)
+    if state.listeners.areThere { try prepare(key, in: collection) }
     try changing(durability) { state.add(change, key, in: collection) }
     state.record(.set(count: 1))
   }
@@ -91,8 +91,8 @@ final class PendingChanges: Sendable {
     state.record(.set(count: changes.count))
   }
 
-  /// If there are listeners, the item has to be known before it changes.
-  @inline(__always)
+  /// Reads an item that a listener wants, since it has to be known before it changes.
+  @inline(never)
   private func prepare(_ key: String, in collection: String) throws {
     guard state.listeners.want(key, in: collection) else { return }
     // If it cannot be read now, the change is reported without its previous value.

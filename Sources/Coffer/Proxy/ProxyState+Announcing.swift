@@ -12,7 +12,7 @@ extension ProxyState {
   /// Runs `body`, which changes the visible value of an item, and notifies listeners.
   @inline(__always)
   func announcing(_ item: ProxyItem, _ body: () -> Void) {
-    guard listeners.want(item.key, in: item.collection.name) else { return body() }
+    guard listeners.areThere, listeners.want(item.key, in: item.collection.name) else { return body() }
     let before = item.lastVisible
     body()
     withOwnBatch { $0.add(item, before: before, after: item.visible) }
