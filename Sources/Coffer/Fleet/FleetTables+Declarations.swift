@@ -8,57 +8,44 @@ extension FleetTables {
 
   func declaration(_ key: String, in collection: String, of fleet: Int64) throws -> StoredRecord? {
     guard try hasDeclarations else { return nil }
-    let statement = try connection.statement(
+    return try connection.statement(
       """
       SELECT collection, key, name, counter, clock, author, version, digest, shared, application, application_version,
         declaration, own FROM fleet_declarations WHERE fleet = ? AND collection = ? AND key = ?
-      """)
-    statement.bind(fleet, at: 1)
-    statement.bind(collection, at: 2)
-    statement.bind(key, at: 3)
-    return try statement.first(Self.declaration)
+      """, fleet, collection, key
+    ).first(Self.declaration)
   }
 
   func declaration(named name: [UInt8], of fleet: Int64) throws -> StoredRecord? {
     guard try hasDeclarations else { return nil }
-    let statement = try connection.statement(
+    return try connection.statement(
       """
       SELECT collection, key, name, counter, clock, author, version, digest, shared, application, application_version,
         declaration, own FROM fleet_declarations WHERE fleet = ? AND name = ?
-      """)
-    statement.bind(fleet, at: 1)
-    statement.bind(name, at: 2)
-    return try statement.first(Self.declaration)
+      """, fleet, name
+    ).first(Self.declaration)
   }
 
   func declarations(of fleet: Int64) throws -> [StoredRecord] {
     guard try hasDeclarations else { return [] }
-    let statement = try connection.statement(
+    return try connection.statement(
       """
       SELECT collection, key, name, counter, clock, author, version, digest, shared, application, application_version,
         declaration, own FROM fleet_declarations WHERE fleet = ? ORDER BY collection, key
-      """)
-    statement.bind(fleet, at: 1)
-    var records: [StoredRecord] = []
-    try statement.query { records.append(try Self.declaration($0)) }
-    return records
+      """, fleet
+    ).map(Self.declaration)
   }
 
   /// The records of declarations removed before a time, and in sync.
   func forgettableDeclarations(of fleet: Int64, before time: Int64, atMost count: Int) throws -> [StoredRecord] {
     guard try hasDeclarations else { return [] }
-    let statement = try connection.statement(
+    return try connection.statement(
       """
       SELECT collection, key, name, counter, clock, author, version, digest, shared, application, application_version,
         declaration, own FROM fleet_declarations
       WHERE fleet = ?1 AND version >= 0 AND digest <> x'' AND declaration IS NULL AND clock < ?2 << 16 LIMIT ?3
-      """)
-    statement.bind(fleet, at: 1)
-    statement.bind(time, at: 2)
-    statement.bind(Int64(count), at: 3)
-    var records: [StoredRecord] = []
-    try statement.query { records.append(try Self.declaration($0)) }
-    return records
+      """, fleet, time, Int64(count)
+    ).map(Self.declaration)
   }
 
   private static func declaration(_ row: borrowing Statement.Row) throws -> StoredRecord {
@@ -76,69 +63,40 @@ extension FleetTables {
   }
 
   func save(_ record: StoredRecord, _ declaration: StoredDeclaration, of fleet: Int64) throws {
-    let statement = try connection.statement(
+    let content = declaration.content
+    try connection.statement(
       """
       INSERT OR REPLACE INTO fleet_declarations
       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
-      """)
-    statement.bind(record.collection, at: 1)
-    statement.bind(record.key, at: 2)
-    statement.bind(fleet, at: 3)
-    statement.bind(record.name, at: 4)
-    statement.bind(record.counter, at: 5)
-    statement.bind(record.clock, at: 6)
-    statement.bind(record.author, at: 7)
-    statement.bind(record.version, at: 8)
-    statement.bind(record.digest, at: 9)
-    statement.bind(declaration.isShared ? 1 : 0, at: 10)
-    // Unbound parameters are NULL.
-    if let content = declaration.content {
-      statement.bind(content.application, at: 11)
-      if let version = content.version { statement.bind(version, at: 12) }
-      statement.bind(content.json, at: 13)
-    }
-    if let own = declaration.own { statement.bind(own, at: 14) }
-    try statement.run()
+      """, record.collection, record.key, fleet, record.name, record.counter, record.clock, record.author,
+      record.version, record.digest, declaration.isShared, content?.application, content?.version, content?.json,
+      declaration.own
+    ).run()
   }
 
   func removeDeclarations(in collection: String, of fleet: Int64) throws {
     guard try hasDeclarations else { return }
-    let statement = try connection.statement("DELETE FROM fleet_declarations WHERE fleet = ? AND collection = ?")
-    statement.bind(fleet, at: 1)
-    statement.bind(collection, at: 2)
-    try statement.run()
-  }
-
-  func removeDeclarations(of fleet: Int64) throws {
-    guard try hasDeclarations else { return }
-    for sql: StaticString in [
-      "DELETE FROM fleet_lost_declarations WHERE conflict IN (SELECT id FROM fleet_conflicts WHERE fleet = ?)",
-      "DELETE FROM fleet_declarations WHERE fleet = ?",
-    ] {
-      let statement = try connection.statement(sql)
-      statement.bind(fleet, at: 1)
-      try statement.run()
-    }
+    try connection.statement("DELETE FROM fleet_declarations WHERE fleet = ? AND collection = ?", fleet, collection)
+      .run()
   }
 
   /// The number of rows of a fleet that the store is not in, or of a conflict that there is not.
   func strayDeclarations() throws -> Int64 {
     guard try hasDeclarations else { return 0 }
-    let statement = try connection.statement(
+    return try connection.statement(
       """
       SELECT (SELECT count(*) FROM fleet_declarations WHERE fleet NOT IN (SELECT id FROM fleets))
         + (SELECT count(*) FROM fleet_lost_declarations WHERE conflict NOT IN (SELECT id FROM fleet_conflicts))
-      """)
-    return try statement.first { $0.integer(0) } ?? 0
+      """
+    ).first { $0.integer(0) } ?? 0
   }
 
   /// Whether any has to be pushed although nothing was declared here.
   func areDeclarationsNotInStep(of fleet: Int64) throws -> Bool {
     guard try hasDeclarations else { return false }
-    let statement = try connection.statement(
-      "SELECT 1 FROM fleet_declarations WHERE fleet = ? AND version < 0 AND shared LIMIT 1")
-    statement.bind(fleet, at: 1)
-    return try statement.first { _ in true } ?? false
+    return try connection.statement(
+      "SELECT 1 FROM fleet_declarations WHERE fleet = ? AND version < 0 AND shared LIMIT 1", fleet
+    ).hasRow()
   }
 
   // MARK: Conflicts
@@ -156,19 +114,14 @@ extension FleetTables {
   }
 
   func saveLost(_ declaration: SharedDeclaration, of conflict: Int64) throws {
-    let statement = try connection.statement("INSERT INTO fleet_lost_declarations VALUES (?, ?, ?, ?)")
-    statement.bind(conflict, at: 1)
-    statement.bind(declaration.application, at: 2)
-    // An unbound parameter is NULL.
-    if let version = declaration.version { statement.bind(version, at: 3) }
-    statement.bind(declaration.json, at: 4)
-    try statement.run()
+    try connection.statement(
+      "INSERT INTO fleet_lost_declarations VALUES (?, ?, ?, ?)", conflict, declaration.application, declaration.version,
+      declaration.json
+    ).run()
   }
 
   func removeLostDeclaration(of conflict: Int64) throws {
     guard try hasDeclarations else { return }
-    let statement = try connection.statement("DELETE FROM fleet_lost_declarations WHERE conflict = ?")
-    statement.bind(conflict, at: 1)
-    try statement.run()
+    try connection.statement("DELETE FROM fleet_lost_declarations WHERE conflict = ?", conflict).run()
   }
 }

@@ -97,14 +97,12 @@ extension DeclarationTable {
   }
 
   private func ownText(_ key: String, in collection: String) throws -> SharedDeclaration? {
-    let statement = try connection.statement(
+    try connection.statement(
       """
       SELECT application, version, declaration FROM declarations JOIN applications ON applications.name = application
       WHERE collection = ? AND key = ? ORDER BY application LIMIT 1
-      """)
-    statement.bind(collection, at: 1)
-    statement.bind(key, at: 2)
-    return try statement.first {
+      """, collection, key
+    ).first {
       SharedDeclaration(application: $0.text(0), version: $0.optionalText(1), json: $0.text(2))
     }
   }
@@ -115,9 +113,9 @@ extension DeclarationTable {
     for (name, _) in Self.names(collection) {
       let isOwn = ByteString(name) == ByteString(collection)
       if !isOwn, shared.contains(where: { ByteString($0) == ByteString(name) }) { continue }
-      let statement = try connection.statement("SELECT key FROM declarations WHERE collection = ?")
-      statement.bind(name, at: 1)
-      try statement.query { keys.insert(ByteString($0.text(0))) }
+      try connection.statement("SELECT key FROM declarations WHERE collection = ?", name).query {
+        keys.insert(ByteString($0.text(0)))
+      }
     }
     return keys
   }
@@ -126,14 +124,12 @@ extension DeclarationTable {
 
   /// The declaration of a setting by a fleet, if it holds here; one that cannot be read does not.
   func shared(_ key: String, in collection: String) throws -> DeclaredSetting? {
-    let statement = try connection.statement(
+    let stored = try connection.statement(
       """
       SELECT application, application_version, declaration, own FROM fleet_declarations
       WHERE collection = ? AND key = ? AND shared AND declaration IS NOT NULL
-      """)
-    statement.bind(collection, at: 1)
-    statement.bind(key, at: 2)
-    let stored = try statement.first { Self.stored($0) }
+      """, collection, key
+    ).first(Self.stored)
     guard let stored, try stored.holds(over: own(key, in: collection)), let content = stored.content else { return nil }
     return content.declaration(of: key, in: collection).map {
       DeclaredSetting(declaration: $0, application: content.application, version: content.version)
@@ -145,13 +141,12 @@ extension DeclarationTable {
   /// A name that a program of this host has kept, and has ended, is not one of them, though the fleet may not know of its end yet.
   func renamesInFleets() throws -> [Rename] {
     guard try hasShared else { return [] }
-    var rows: [(collection: String, key: String, stored: StoredDeclaration)] = []
-    try connection.statement(
+    let rows = try connection.statement(
       """
       SELECT application, application_version, declaration, own, collection, key FROM fleet_declarations
       WHERE shared AND declaration IS NOT NULL AND instr(declaration, '"renamed"')
       """
-    ).query { rows.append(($0.text(4), $0.text(5), Self.stored($0))) }
+    ).map { (collection: $0.text(4), key: $0.text(5), stored: Self.stored($0)) }
     return try rows.compactMap { collection, key, stored in
       guard let former = stored.content?.declaration(of: key, in: collection), let renamed = former.renamed,
         try !stored.isChanged(by: own(key, in: collection)),
@@ -167,25 +162,22 @@ extension DeclarationTable {
   /// Whether a fleet shares a name: as a setting, or as one that is kept for older versions.
   func isInFleet(_ place: SettingPlace) throws -> Bool {
     guard try hasShared else { return false }
-    let statement = try connection.statement(
-      "SELECT 1 FROM fleet_declarations WHERE collection = ? AND key = ? AND shared AND declaration IS NOT NULL")
-    statement.bind(place.collection.string, at: 1)
-    statement.bind(place.key.string, at: 2)
-    return try statement.first { _ in true } ?? false
+    return try connection.statement(
+      "SELECT 1 FROM fleet_declarations WHERE collection = ? AND key = ? AND shared AND declaration IS NOT NULL",
+      place.collection.string, place.key.string
+    ).hasRow()
   }
 
   /// The declarations of a collection by fleets that hold here.
   ///
   /// - Parameter isSuite: Whether only those count that hold in its suites.
   func sharedDeclarations(in collection: String, isSuite: Bool) throws -> [DeclaredSetting] {
-    let statement = try connection.statement(
+    let rows = try connection.statement(
       """
       SELECT application, application_version, declaration, own, key FROM fleet_declarations
       WHERE collection = ? AND shared AND declaration IS NOT NULL
-      """)
-    statement.bind(collection, at: 1)
-    var rows: [(key: String, stored: StoredDeclaration)] = []
-    try statement.query { rows.append(($0.text(4), Self.stored($0))) }
+      """, collection
+    ).map { (key: $0.text(4), stored: Self.stored($0)) }
     return try rows.compactMap { key, stored in
       guard try stored.holds(over: own(key, in: collection)), let content = stored.content,
         let declaration = content.declaration(of: key, in: collection)
@@ -213,13 +205,12 @@ extension DeclarationTable {
 
   /// The declarations by programs of this host, and those of fleets in place of the ones that they overrule.
   func combined(with own: [DeclaredSetting]) throws -> [DeclaredSetting] {
-    var rows: [(collection: String, key: String, stored: StoredDeclaration)] = []
-    try connection.statement(
+    let rows = try connection.statement(
       """
       SELECT application, application_version, declaration, own, collection, key FROM fleet_declarations
       WHERE shared AND declaration IS NOT NULL
       """
-    ).query { rows.append(($0.text(4), $0.text(5), Self.stored($0))) }
+    ).map { (collection: $0.text(4), key: $0.text(5), stored: Self.stored($0)) }
     var shared: [Place: DeclaredSetting] = [:]
     for (collection, key, stored) in rows where try stored.holds(over: self.own(key, in: collection)) {
       guard let content = stored.content, let declaration = content.declaration(of: key, in: collection) else {

@@ -59,9 +59,7 @@ package struct ChangeLog {
 
   /// The link of the commit with this number; nil if the log does not have it, or no longer.
   func link(of number: CommitNumber) throws -> ChangeLink? {
-    let statement = try connection.statement("SELECT link FROM changes WHERE sequence = ?")
-    statement.bind(number, at: 1)
-    return try statement.first { try $0.link(0) }
+    try connection.statement("SELECT link FROM changes WHERE sequence = ?", number).first { try $0.link(0) }
   }
 
   /// The same, also of the last row that was dropped because of its age.
@@ -165,20 +163,16 @@ package struct ChangeLog {
   ///
   /// `total` increases with `number`: the search for the first row to keep reads only the dropped ones.
   private func sweep(number: CommitNumber, total: Int64) throws {
-    let statement = try connection.statement(
+    let dropped = try connection.statement(
       """
       SELECT sequence, total, link FROM changes WHERE sequence < max(?1, (
         SELECT sequence FROM changes WHERE total >= ?2 ORDER BY sequence LIMIT 1)) ORDER BY sequence DESC LIMIT 1
-      """)
-    statement.bind(number - Self.maximumRowCount + 1, at: 1)
-    statement.bind(total - Self.maximumByteCount, at: 2)
-    let dropped = try statement.first { try End(number: $0.integer(0), total: $0.integer(1), link: $0.link(2)) }
+      """, number - Self.maximumRowCount + 1, total - Self.maximumByteCount
+    ).first { try End(number: $0.integer(0), total: $0.integer(1), link: $0.link(2)) }
     guard let dropped else { return }
     // The link before the first remaining row.
     try Metadata(connection: connection).setLogStart(dropped)
-    let deletion = try connection.statement("DELETE FROM changes WHERE sequence <= ?")
-    deletion.bind(dropped.number, at: 1)
-    try deletion.run()
+    try connection.statement("DELETE FROM changes WHERE sequence <= ?", dropped.number).run()
   }
 
   /// The commits after `number`, oldest first; nil when some of them are no longer in the log, or it ends before
@@ -209,11 +203,10 @@ package struct ChangeLog {
   ) throws -> (first: Int64?, rows: [Made]) {
     var rows: [Made] = []
     var first: Int64?
-    let statement = try connection.statement(
-      "SELECT sequence, noise, time, writer, author, action, keys, link FROM changes WHERE sequence > ? ORDER BY sequence"
-    )
-    statement.bind(number, at: 1)
-    try statement.query { row in
+    try connection.statement(
+      "SELECT sequence, noise, time, writer, author, action, keys, link FROM changes WHERE sequence > ? ORDER BY sequence",
+      number
+    ).query { row in
       let identity = CommitIdentity(number: row.integer(0), noise: row.bytes(1))
       first = first ?? identity.number
       let commit = Row(
@@ -237,20 +230,16 @@ package struct ChangeLog {
   func forget(_ collection: Int64?) throws {
     var rows: [(number: CommitNumber, keys: [UInt8])] = []
     // SQLite skips nearly all rows that don't mention the collection, and a check of the bytes the others.
-    let statement = try connection.statement(
-      "SELECT sequence, keys FROM changes WHERE ?1 IS NULL OR instr(keys, ?1)")
-    statement.bind(collection.map(ChangeSet.packed(id:)), at: 1)
-    try statement.query { row in
+    try connection.statement(
+      "SELECT sequence, keys FROM changes WHERE ?1 IS NULL OR instr(keys, ?1)", collection.map(ChangeSet.packed(id:))
+    ).query { row in
       guard row.withBytes(1, { PackedChanges.lists(collection, packed: $0) }),
         let changes = ChangeSet(packed: row.bytes(1))?.forgetting(collection)
       else { return }
       rows.append((row.integer(0), changes.packed))
     }
-    let update = try connection.statement("UPDATE changes SET keys = ?2 WHERE sequence = ?1")
     for row in rows {
-      update.bind(row.number, at: 1)
-      update.bind(row.keys, at: 2)
-      try update.run()
+      try connection.statement("UPDATE changes SET keys = ?2 WHERE sequence = ?1", row.number, row.keys).run()
     }
   }
 }

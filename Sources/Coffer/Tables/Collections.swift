@@ -45,10 +45,8 @@ package struct Collections {
   // MARK: Reading
 
   func collection(named name: String) throws -> StoredCollection? {
-    let statement = try connection.statement(
-      "SELECT id, flags, history_count, history_age FROM collections WHERE name = ?")
-    statement.bind(name, at: 1)
-    return try statement.first { row in
+    try connection.statement("SELECT id, flags, history_count, history_age FROM collections WHERE name = ?", name).first
+    { row in
       try StoredCollection.check(flags: row.integer(1), of: name)
       return StoredCollection(
         id: try StoredCollection.checkedID(row.integer(0)),
@@ -79,11 +77,7 @@ package struct Collections {
 
   /// The names of all but removed environments, in order, including unreadable collections.
   func presentNames() throws -> [String] {
-    var names: [String] = []
-    try connection.statement("SELECT name FROM collections WHERE flags & 4 = 0 ORDER BY name").query {
-      names.append($0.text(0))
-    }
-    return names
+    try connection.statement("SELECT name FROM collections WHERE flags & 4 = 0 ORDER BY name").map { $0.text(0) }
   }
 
   /// The names by ID, including unreadable collections.
@@ -95,24 +89,17 @@ package struct Collections {
 
   /// The names of non-empty ones, in order.
   func namesInUse(at time: Int64) throws -> [String] {
-    var names: [String] = []
-    let statement = try connection.statement(
+    try connection.statement(
       """
       SELECT name FROM collections WHERE EXISTS (
         SELECT 1 FROM items WHERE collection = collections.id AND (expires IS NULL OR expires > ?)) ORDER BY name
-      """)
-    statement.bind(time, at: 1)
-    try statement.query { names.append($0.text(0)) }
-    return names
+      """, time
+    ).map { $0.text(0) }
   }
 
   /// The names of the sealed ones, in order, with removed environments, whose history is sealed.
   func sealedNames() throws -> [String] {
-    var names: [String] = []
-    try connection.statement("SELECT name FROM collections WHERE flags & 1 ORDER BY name").query {
-      names.append($0.text(0))
-    }
-    return names
+    try connection.statement("SELECT name FROM collections WHERE flags & 1 ORDER BY name").map { $0.text(0) }
   }
 
   /// Throws if the ID of the next collection would be that of an earlier one, or none is left.
@@ -133,8 +120,7 @@ package struct Collections {
 
   func insert(_ name: String) throws -> StoredCollection {
     try checkNextID()
-    let statement = try connection.statement("INSERT INTO collections(name) VALUES (?) RETURNING id")
-    statement.bind(name, at: 1)
+    let statement = try connection.statement("INSERT INTO collections(name) VALUES (?) RETURNING id", name)
     guard let id = try statement.first({ try StoredCollection.checkedID($0.integer(0)) }) else {
       throw StorageError.damaged(part: "collections", reason: "a new collection got no ID")
     }
@@ -150,26 +136,19 @@ package struct Collections {
   }
 
   private func set(_ flag: Int64, to isSet: Bool, _ id: Int64) throws {
-    let statement = try connection.statement(
-      "UPDATE collections SET flags = iif(?2, flags | ?3, flags & ~?3) WHERE id = ?1")
-    statement.bind(id, at: 1)
-    statement.bind(isSet ? 1 : 0, at: 2)
-    statement.bind(flag, at: 3)
-    try statement.run()
+    try connection.statement(
+      "UPDATE collections SET flags = iif(?2, flags | ?3, flags & ~?3) WHERE id = ?1", id, isSet, flag
+    ).run()
   }
 
   /// - Parameter limits: nil to keep no history.
   func setHistoryLimits(_ limits: HistoryLimits?, _ id: Int64) throws {
-    let statement = try connection.statement(
+    try connection.statement(
       """
       UPDATE collections SET flags = iif(?2 IS NULL, flags & ~2, flags | 2), history_count = ?2, history_age = ?3
       WHERE id = ?1
-      """)
-    statement.bind(id, at: 1)
-    // Unbound parameters are NULL.
-    if let limits { statement.bind(Int64(limits.maximumCount), at: 2) }
-    if let age = limits?.age { statement.bind(age, at: 3) }
-    try statement.run()
+      """, id, limits.map { Int64($0.maximumCount) }, limits?.age
+    ).run()
   }
 
   /// Erases a collection: its items, their history, and its row; a sealed one and an environment stay, empty.
@@ -200,8 +179,6 @@ package struct Collections {
   }
 
   private func run(_ sql: StaticString, _ id: Int64? = nil) throws {
-    let statement = try connection.statement(sql)
-    if let id { statement.bind(id, at: 1) }
-    try statement.run()
+    try connection.statement(sql, id).run()
   }
 }

@@ -28,16 +28,14 @@ package struct DeclarationTable {
   /// - Parameter version: The version of which something is to be known.
   func application(_ name: String, version: String?) throws -> Application? {
     guard try Schema.version(connection).hasVersions else { return nil }
-    let statement = try connection.statement(
+    return try connection.statement(
       """
       SELECT a.version, a.fingerprint, v.fingerprint, v.until FROM applications a
       LEFT JOIN versions v ON v.application = a.name AND v.version = ?2 WHERE a.name = ?1
-      """)
-    statement.bind(name, at: 1)
-    statement.bind(version ?? "", at: 2)
-    return try statement.first { row in
+      """, name, version ?? ""
+    ).first { row in
       Application(
-        version: row.isNull(0) ? nil : row.text(0), fingerprint: row.bytes(1),
+        version: row.optionalText(0), fingerprint: row.bytes(1),
         own: row.isNull(2) ? nil : (row.bytes(2), row.integer(3)))
     }
   }
@@ -68,7 +66,7 @@ package struct DeclarationTable {
       if try hasShared {
         queries.append("SELECT 1 FROM fleet_declarations WHERE instr(declaration, '\"formerly\"') LIMIT 1")
       }
-      return try queries.contains { try connection.statement($0).first { _ in true } ?? false }
+      return try queries.contains { try connection.statement($0).hasRow() }
     }
   }
 
@@ -90,18 +88,15 @@ package struct DeclarationTable {
   /// It counts for settings that nothing in force declares.
   private func older() throws -> [DeclaredSetting] {
     guard let time, try Schema.version(connection).hasVersions else { return [] }
-    let statement = try connection.statement(
+    let versions = try connection.statement(
       """
       SELECT v.application, v.version, v.declarations FROM versions v JOIN applications a ON a.name = v.application
       WHERE v.until > ? AND ifnull(a.version, '') <> v.version
-      """)
-    statement.bind(time, at: 1)
-    var versions: [(application: String, version: String, declarations: [Declaration])] = []
-    try statement.query { row in
-      versions.append((row.text(0), row.text(1), (try? Declaration.list(json: row.text(2))) ?? []))
+      """, time
+    ).map { row in
+      (application: row.text(0), version: row.text(1), declarations: (try? Declaration.list(json: row.text(2))) ?? [])
     }
-    versions.sort { VersionText.isLess($1.version, than: $0.version) }
-    return versions.flatMap { version in
+    return versions.sorted { VersionText.isLess($1.version, than: $0.version) }.flatMap { version in
       version.declarations.map {
         DeclaredSetting(
           declaration: $0, application: version.application, version: version.version.isEmpty ? nil : version.version,
@@ -153,14 +148,12 @@ package struct DeclarationTable {
   }
 
   private func ownApplications(in collection: String, isSuite: Bool) throws -> [String] {
-    let sql: StaticString =
-      isSuite
-      ? "SELECT application, key, declaration FROM declarations WHERE collection = ?"
-      : "SELECT DISTINCT application FROM declarations WHERE collection = ?"
-    let statement = try connection.statement(sql)
-    statement.bind(collection, at: 1)
     var applications: [String] = []
-    try statement.query { row in
+    try connection.statement(
+      isSuite
+        ? "SELECT application, key, declaration FROM declarations WHERE collection = ?"
+        : "SELECT DISTINCT application FROM declarations WHERE collection = ?", collection
+    ).query { row in
       let application = row.text(0)
       if isSuite, try !Self.parse(row.text(2), row.text(1), in: collection).hasSuites(of: application) { return }
       applications.append(application)
@@ -171,9 +164,7 @@ package struct DeclarationTable {
   /// The applications that have declared settings in the store, now or before.
   func knownApplications() throws -> [String] {
     guard try isThere else { return [] }
-    var applications: [String] = []
-    try connection.statement("SELECT name FROM applications ORDER BY name").query { applications.append($0.text(0)) }
-    return applications
+    return try connection.statement("SELECT name FROM applications ORDER BY name").map { $0.text(0) }
   }
 
   /// The keys of a collection that are declared.
@@ -187,11 +178,9 @@ package struct DeclarationTable {
     let (isInFleet, older) = (try hasShared, try older())
     var keys: Set<ByteString> = []
     for (name, isSuite) in Self.names(collection) {
-      let statement = try connection.statement(
-        "SELECT key, declaration FROM declarations WHERE collection = ? AND application = ?")
-      statement.bind(name, at: 1)
-      statement.bind(application, at: 2)
-      try statement.query { row in
+      try connection.statement(
+        "SELECT key, declaration FROM declarations WHERE collection = ? AND application = ?", name, application
+      ).query { row in
         if isSuite, try !Self.parse(row.text(1), row.text(0), in: name).hasSuites(of: application) { return }
         keys.insert(ByteString(row.text(0)))
       }
@@ -214,15 +203,13 @@ package struct DeclarationTable {
   ///
   /// - Parameter isSuite: Whether only those count that hold in suites' parts of the collection.
   func declared(_ key: String, in collection: String, isSuite: Bool) throws -> DeclaredSetting? {
-    let statement = try connection.statement(
+    var found: DeclaredSetting?
+    try connection.statement(
       """
       SELECT application, version, declaration FROM declarations LEFT JOIN applications ON applications.name = application
       WHERE collection = ? AND key = ? ORDER BY application
-      """)
-    statement.bind(collection, at: 1)
-    statement.bind(key, at: 2)
-    var found: DeclaredSetting?
-    try statement.query { row in
+      """, collection, key
+    ).query { row in
       guard found == nil else { return }
       let declared = DeclaredSetting(
         declaration: try Self.parse(row.text(2), key, in: collection), application: row.text(0),
@@ -244,19 +231,16 @@ package struct DeclarationTable {
 
   /// All declarations by programs of this host.
   private func own() throws -> [DeclaredSetting] {
-    var all: [DeclaredSetting] = []
     try connection.statement(
       """
       SELECT collection, key, application, version, declaration FROM declarations
       JOIN applications ON applications.name = application ORDER BY collection, key, application
       """
-    ).query { row in
-      all.append(
-        DeclaredSetting(
-          declaration: try Self.parse(row.text(4), row.text(1), in: row.text(0)), application: row.text(2),
-          version: row.isNull(3) ? nil : row.text(3)))
+    ).map { row in
+      DeclaredSetting(
+        declaration: try Self.parse(row.text(4), row.text(1), in: row.text(0)), application: row.text(2),
+        version: row.optionalText(3))
     }
-    return all
   }
 
   /// What is wrong with the declarations, in the words of the error of a command that needs one.
@@ -312,10 +296,8 @@ package struct DeclarationTable {
   func create(at time: Int64, until: Int64) throws {
     guard try !Schema.version(connection).hasVersions else { return }
     try Schema.addDeclarations(to: connection)
-    var applications: [(name: String, version: String?)] = []
-    try connection.statement("SELECT name, version FROM applications").query { row in
-      applications.append((row.text(0), row.isNull(1) ? nil : row.text(1)))
-    }
+    let applications = try connection.statement("SELECT name, version FROM applications")
+      .map { (name: $0.text(0), version: $0.optionalText(1)) }
     for application in applications {
       try VersionTable(connection: connection).save(
         ProgramVersion(
@@ -332,11 +314,7 @@ package struct DeclarationTable {
     _ declarations: [Declaration], kept: [Declaration], of application: String, version: String?, fingerprint: [UInt8]
   ) throws {
     try remove(application)
-    let insertion = try connection.statement("INSERT INTO applications VALUES (?, ?, ?)")
-    insertion.bind(application, at: 1)
-    if let version { insertion.bind(version, at: 2) } else { insertion.bind(nil as [UInt8]?, at: 2) }
-    insertion.bind(fingerprint, at: 3)
-    try insertion.run()
+    try connection.statement("INSERT INTO applications VALUES (?, ?, ?)", application, version, fingerprint).run()
     for declaration in declarations {
       try refuseConflict(declaration, application)
       try insert(declaration, of: application)
@@ -346,12 +324,10 @@ package struct DeclarationTable {
 
   /// Adds a declaration to those of an application.
   func insert(_ declaration: Declaration, of application: String) throws {
-    let statement = try connection.statement("INSERT INTO declarations VALUES (?, ?, ?, ?)")
-    statement.bind(declaration.collection, at: 1)
-    statement.bind(declaration.name, at: 2)
-    statement.bind(application, at: 3)
-    statement.bind(declaration.json, at: 4)
-    try statement.run()
+    try connection.statement(
+      "INSERT INTO declarations VALUES (?, ?, ?, ?)", declaration.collection, declaration.name, application,
+      declaration.json
+    ).run()
   }
 
   /// Removes the declaration of a former name that is no longer kept, or keeps it for another setting.
@@ -359,24 +335,20 @@ package struct DeclarationTable {
     guard var declaration = try declared(place.key.string, in: place.collection.string, by: application),
       declaration.renamed != nil
     else { return }
-    let statement = try connection.statement(
-      "DELETE FROM declarations WHERE collection = ? AND key = ? AND application = ?")
-    statement.bind(place.collection.string, at: 1)
-    statement.bind(place.key.string, at: 2)
-    statement.bind(application, at: 3)
-    try statement.run()
+    try connection.statement(
+      "DELETE FROM declarations WHERE collection = ? AND key = ? AND application = ?", place.collection.string,
+      place.key.string, application
+    ).run()
     guard let other else { return }
     declaration.renamed = other
     try insert(declaration, of: application)
   }
 
   private func declared(_ key: String, in collection: String, by application: String) throws -> Declaration? {
-    let statement = try connection.statement(
-      "SELECT declaration FROM declarations WHERE collection = ? AND key = ? AND application = ?")
-    statement.bind(collection, at: 1)
-    statement.bind(key, at: 2)
-    statement.bind(application, at: 3)
-    return try statement.first { try Self.parse($0.text(0), key, in: collection) }
+    try connection.statement(
+      "SELECT declaration FROM declarations WHERE collection = ? AND key = ? AND application = ?", collection, key,
+      application
+    ).first { try Self.parse($0.text(0), key, in: collection) }
   }
 
   /// Whether an application has a declaration of a name, in use or kept.
@@ -386,21 +358,15 @@ package struct DeclarationTable {
 
   /// All declarations of an application that can be read: it is about to replace them, and verification names the others.
   func all(of application: String) throws -> [Declaration] {
-    let statement = try connection.statement("SELECT declaration FROM declarations WHERE application = ?")
-    statement.bind(application, at: 1)
-    var all: [Declaration] = []
-    try statement.query { row in
-      if let declaration = try? Declaration(json: row.text(0)) { all.append(declaration) }
-    }
-    return all
+    try connection.statement("SELECT declaration FROM declarations WHERE application = ?", application)
+      .map { try? Declaration(json: $0.text(0)) }.compactMap(\.self)
   }
 
   private func refuseConflict(_ declaration: Declaration, _ application: String) throws {
-    let statement = try connection.statement(
-      "SELECT application, declaration FROM declarations WHERE collection = ? AND key = ?")
-    statement.bind(declaration.collection, at: 1)
-    statement.bind(declaration.name, at: 2)
-    try statement.query { row in
+    try connection.statement(
+      "SELECT application, declaration FROM declarations WHERE collection = ? AND key = ?", declaration.collection,
+      declaration.name
+    ).query { row in
       let other = try Self.parse(row.text(1), declaration.name, in: declaration.collection)
       guard other.agrees(with: declaration) else {
         throw CofferError.conflicting(declaration, application, other, row.text(0))
@@ -417,27 +383,8 @@ package struct DeclarationTable {
     for sql: StaticString in [
       "DELETE FROM declarations WHERE application = ?", "DELETE FROM applications WHERE name = ?",
     ] {
-      let statement = try connection.statement(sql)
-      statement.bind(application, at: 1)
-      try statement.run()
+      try connection.statement(sql, application).run()
     }
     return connection.changeCount > 0
-  }
-}
-
-/// A declaration and its application.
-package struct DeclaredSetting: Hashable, Sendable {
-  /// The declaration.
-  package let declaration: Declaration
-  /// The application that declared the setting: the collection of its `Preferences`.
-  package let application: String
-  /// The version that the application stated.
-  package let version: String?
-  /// Whether it is in force; if not, an older version declares it, which may run.
-  package var isInForce = true
-
-  /// Whether it is a declaration of a collection, where only those count that hold in its suites if `isSuite`.
-  func holds(in collection: String, isSuite: Bool) -> Bool {
-    ByteString(declaration.collection) == ByteString(collection) && (!isSuite || declaration.hasSuites(of: application))
   }
 }

@@ -21,40 +21,31 @@ struct History {
   ///
   /// - Parameter isSealed: As in `Items.item(_:isSealed:)`.
   func rows(_ key: String, in collection: Int64, isSealed: Bool?) throws -> [Row] {
-    var rows: [Row] = []
-    let statement = try connection.statement(
+    try connection.statement(
       """
       SELECT type, data, metadata, expires, NULL, version, modified, ended, time, author, ended_by FROM history
       WHERE collection = ? AND key = ? ORDER BY version DESC
-      """)
-    statement.bind(collection, at: 1)
-    statement.bind(key, at: 2)
-    try statement.query { row in
-      rows.append(
-        Row(
-          item: try Items.item(row, isSealed: isSealed), version: row.integer(5), modified: row.integer(6),
-          ended: row.integer(7), time: row.integer(8), author: row.optionalText(9), endedBy: row.optionalText(10)))
+      """, collection, key
+    ).map { row in
+      Row(
+        item: try Items.item(row, isSealed: isSealed), version: row.integer(5), modified: row.integer(6),
+        ended: row.integer(7), time: row.integer(8), author: row.optionalText(9), endedBy: row.optionalText(10))
     }
-    return rows
   }
 
   /// One earlier value of an item.
   func item(_ version: CommitNumber, _ key: String, in collection: StoredCollection) throws -> HeldItem? {
-    let statement = try connection.statement(
-      "SELECT type, data, metadata, expires, NULL FROM history WHERE collection = ? AND key = ? AND version = ?")
-    statement.bind(collection.id, at: 1)
-    statement.bind(key, at: 2)
-    statement.bind(version, at: 3)
-    return try statement.first { try Items.item($0, isSealed: collection.isSealed) }
+    try connection.statement(
+      "SELECT type, data, metadata, expires, NULL FROM history WHERE collection = ? AND key = ? AND version = ?",
+      collection.id, key, version
+    ).first { try Items.item($0, isSealed: collection.isSealed) }
   }
 
   /// The keys of a collection that have earlier values.
   func keys(in collection: Int64) throws -> [String] {
-    var keys: [String] = []
-    let statement = try connection.statement("SELECT DISTINCT key FROM history WHERE collection = ? ORDER BY key")
-    statement.bind(collection, at: 1)
-    try statement.query { keys.append($0.text(0)) }
-    return keys
+    try connection.statement("SELECT DISTINCT key FROM history WHERE collection = ? ORDER BY key", collection).map {
+      $0.text(0)
+    }
   }
 
   // MARK: Writing
@@ -71,18 +62,13 @@ struct History {
     _ key: String, in collection: Int64, _ limits: HistoryLimits, endingWith version: CommitNumber, expired: Int64?,
     time: Int64, by author: String?
   ) throws {
-    let copy = try connection.statement(
+    try connection.statement(
       """
       INSERT INTO history(collection, key, version, modified, ended, time, type, expires, author, ended_by, metadata, data)
       SELECT collection, key, version, modified, ?3, ?4, type, expires, author, ?5, metadata, data FROM items
       WHERE collection = ?1 AND key = ?2 AND version < ?3
-      """)
-    copy.bind(collection, at: 1)
-    copy.bind(key, at: 2)
-    copy.bind(version, at: 3)
-    copy.bind(expired ?? time, at: 4)
-    if let author { copy.bind(author, at: 5) } else { copy.bind(nil as [UInt8]?, at: 5) }
-    try copy.run()
+      """, collection, key, version, expired ?? time, author
+    ).run()
     guard connection.changeCount > 0 else { return }
     try dropExcess(of: key, in: collection, limits)
     try dropOld(in: collection, limits, time: time)
@@ -92,17 +78,13 @@ struct History {
   func keepAll(
     in collection: Int64, _ limits: HistoryLimits, endingWith version: CommitNumber, time: Int64, by author: String
   ) throws {
-    let copy = try connection.statement(
+    try connection.statement(
       """
       INSERT INTO history(collection, key, version, modified, ended, time, type, expires, author, ended_by, metadata, data)
       SELECT collection, key, version, modified, ?2, ?3, type, expires, author, ?4, metadata, data FROM items
       WHERE collection = ?1 AND version < ?2
-      """)
-    copy.bind(collection, at: 1)
-    copy.bind(version, at: 2)
-    copy.bind(time, at: 3)
-    copy.bind(author, at: 4)
-    try copy.run()
+      """, collection, version, time, author
+    ).run()
     guard connection.changeCount > 0 else { return }
     try drop(in: collection, beyond: limits, time: time)
   }
@@ -114,51 +96,36 @@ struct History {
   ///   - ended: The number of the current commit.
   func insert(
     _ item: HeldItem, _ key: String, in collection: StoredCollection, version: CommitNumber, modified: Int64,
-    ended: Int64,
-    time: Int64, author: String?, endedBy: String
+    ended: Int64, time: Int64, author: String?, endedBy: String
   ) throws {
-    let statement = try connection.statement(
+    try connection.statement(
       """
       INSERT INTO history(collection, key, type, data, metadata, version, modified, ended, time, expires, author, ended_by)
       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
-      """)
-    statement.bind(item, key, in: collection.id)
-    statement.bind(version, at: 6)
-    statement.bind(modified, at: 7)
-    statement.bind(ended, at: 8)
-    statement.bind(time, at: 9)
-    // Unbound parameters are NULL.
-    if let expires = item.dates.expires { statement.bind(expires, at: 10) }
-    if let author { statement.bind(author, at: 11) }
-    statement.bind(endedBy, at: 12)
-    try statement.run()
+      """, collection.id, key, Int64(item.object.kind.rawValue), item.object, item.metadata?.tagged, version, modified,
+      ended, time, item.dates.expires, author, endedBy
+    ).run()
     try dropExcess(of: key, in: collection.id, collection.history ?? HistoryLimits())
   }
 
   private func dropExcess(of key: String, in collection: Int64, _ limits: HistoryLimits) throws {
-    let statement = try connection.statement(
+    try connection.statement(
       """
       DELETE FROM history WHERE collection = ?1 AND key = ?2 AND version <= (
         SELECT version FROM history WHERE collection = ?1 AND key = ?2 ORDER BY version DESC LIMIT 1 OFFSET ?3)
-      """)
-    statement.bind(collection, at: 1)
-    statement.bind(key, at: 2)
-    statement.bind(Int64(limits.maximumCount), at: 3)
-    try statement.run()
+      """, collection, key, Int64(limits.maximumCount)
+    ).run()
   }
 
   private func dropOld(in collection: Int64, _ limits: HistoryLimits, time: Int64) throws {
     guard let age = limits.age else { return }
-    let statement = try connection.statement("DELETE FROM history WHERE collection = ? AND time < ?")
-    statement.bind(collection, at: 1)
-    statement.bind(time - age, at: 2)
-    try statement.run()
+    try connection.statement("DELETE FROM history WHERE collection = ? AND time < ?", collection, time - age).run()
   }
 
   /// Drops versions that are too old, in all collections.
   func dropOld(time: Int64) throws {
     // This is all without history.
-    guard try connection.statement("SELECT 1 FROM history LIMIT 1").first({ _ in true }) ?? false else { return }
+    guard try connection.statement("SELECT 1 FROM history LIMIT 1").hasRow() else { return }
     var kept: [(id: Int64, limits: HistoryLimits)] = []
     try connection.statement("SELECT id, history_count, history_age FROM collections WHERE flags & ~5 = 2").query {
       row in
@@ -169,36 +136,30 @@ struct History {
   }
 
   /// Drops versions beyond new limits of a collection.
-  ///
   func drop(in collection: Int64, beyond limits: HistoryLimits, time: Int64) throws {
     try dropOld(in: collection, limits, time: time)
-    let statement = try connection.statement(
+    try connection.statement(
       """
       DELETE FROM history WHERE collection = ?1 AND version <= (
         SELECT same.version FROM history AS same WHERE same.collection = ?1 AND same.key = history.key
         ORDER BY same.version DESC LIMIT 1 OFFSET ?2)
-      """)
-    statement.bind(Int64(limits.maximumCount), at: 2)
-    statement.bind(collection, at: 1)
-    try statement.run()
+      """, collection, Int64(limits.maximumCount)
+    ).run()
   }
 
   /// Erases the history of a collection.
   ///
   /// - Returns: Whether there was any.
   func erase(in collection: Int64) throws -> Bool {
-    let statement = try connection.statement("DELETE FROM history WHERE collection = ?1")
-    statement.bind(collection, at: 1)
-    try statement.run()
+    try connection.statement("DELETE FROM history WHERE collection = ?1", collection).run()
     return connection.changeCount > 0
   }
 
   /// Replaces the bytes of an earlier value by others for the same value.
   func rewrite(_ item: HeldItem, _ key: String, in collection: Int64, version: CommitNumber) throws {
-    let statement = try connection.statement(
-      "UPDATE history SET type = ?3, data = ?4, metadata = ?5 WHERE collection = ?1 AND key = ?2 AND version = ?6")
-    statement.bind(item, key, in: collection)
-    statement.bind(version, at: 6)
-    try statement.run()
+    try connection.statement(
+      "UPDATE history SET type = ?3, data = ?4, metadata = ?5 WHERE collection = ?1 AND key = ?2 AND version = ?6",
+      collection, key, Int64(item.object.kind.rawValue), item.object, item.metadata?.tagged, version
+    ).run()
   }
 }

@@ -80,6 +80,7 @@ package struct Items {
     _ key: String, in collection: Int64, at time: Int64, _ sql: StaticString,
     _ body: (borrowing Statement.Row) throws -> Result
   ) throws -> Result? {
+    // Not bound at once: a read would take longer.
     let statement = try connection.statement(sql)
     statement.bind(collection, at: 1)
     statement.bind(key, at: 2)
@@ -90,52 +91,42 @@ package struct Items {
   /// - Parameter collection: nil stands for all.
   func count(in collection: Int64?, at time: Int64) throws -> Int {
     // Counting all items and the few expired ones does not read each row.
-    let statement = try connection.statement(
+    return try connection.statement(
       collection == nil
         ? "SELECT (SELECT count(*) FROM items) - (SELECT count(*) FROM items WHERE expires <= ?2)"
         : """
         SELECT (SELECT count(*) FROM items WHERE collection = ?1)
           - (SELECT count(*) FROM items WHERE expires <= ?2 AND collection = ?1)
-        """)
-    if let collection { statement.bind(collection, at: 1) }
-    statement.bind(time, at: 2)
-    return try statement.first { Int($0.integer(0)) } ?? 0
+        """, collection, time
+    ).first { Int($0.integer(0)) } ?? 0
   }
 
   func infos(in collection: Int64, named name: String, at time: Int64) throws -> [ItemInfo] {
-    var infos: [ItemInfo] = []
-    let statement = try connection.statement(
+    try connection.statement(
       """
       SELECT key, type, length(data), version, modified, expires, due FROM items
       WHERE collection = ? AND (expires IS NULL OR expires > ?) ORDER BY key
-      """)
-    statement.bind(collection, at: 1)
-    statement.bind(time, at: 2)
-    try statement.query { infos.append(try Self.info($0, collection: name)) }
-    return infos
+      """, collection, time
+    ).map { try Self.info($0, collection: name) }
   }
 
   /// The items due before a date, in that order, in all collections that this version can read.
   func due(before date: Int64, at time: Int64) throws -> [ItemInfo] {
-    var infos: [ItemInfo] = []
-    let statement = try connection.statement(
+    try connection.statement(
       """
       SELECT key, type, length(data), version, modified, expires, due, name FROM items JOIN collections ON id = collection
       WHERE due < ? AND (expires IS NULL OR expires > ?) AND flags & ~7 = 0 ORDER BY due, name, key
-      """)
-    statement.bind(date, at: 1)
-    statement.bind(time, at: 2)
-    try statement.query { infos.append(try Self.info($0, collection: $0.text(7))) }
-    return infos
+      """, date, time
+    ).map { try Self.info($0, collection: $0.text(7)) }
   }
 
   // MARK: Expired items
 
   /// When the next item expires after a time; nil if none will.
   func nextExpiry(after time: Int64 = .min) throws -> Int64? {
-    let statement = try connection.statement("SELECT expires FROM items WHERE expires > ? ORDER BY expires LIMIT 1")
-    statement.bind(time, at: 1)
-    return try statement.first { $0.integer(0) }
+    try connection.statement("SELECT expires FROM items WHERE expires > ? ORDER BY expires LIMIT 1", time).first {
+      $0.integer(0)
+    }
   }
 
   /// When an item that is still stored expired; nil if it has not.
@@ -155,32 +146,22 @@ package struct Items {
 
   /// Whether there are any in a collection, expired or not.
   func areAny(in collection: Int64) throws -> Bool {
-    let statement = try connection.statement("SELECT 1 FROM items WHERE collection = ? LIMIT 1")
-    statement.bind(collection, at: 1)
-    return try statement.first { _ in true } ?? false
+    try connection.statement("SELECT 1 FROM items WHERE collection = ? LIMIT 1", collection).hasRow()
   }
 
   /// Removes all items of a collection.
   func removeAll(in collection: Int64) throws {
-    let statement = try connection.statement("DELETE FROM items WHERE collection = ?")
-    statement.bind(collection, at: 1)
-    try statement.run()
+    try connection.statement("DELETE FROM items WHERE collection = ?", collection).run()
   }
 
   /// Up to `count` items that have expired and that this version can remove.
   func expired(at time: Int64, atMost count: Int) throws -> [ExpiredItem] {
-    var expired: [ExpiredItem] = []
-    let statement = try connection.statement(
+    try connection.statement(
       """
       SELECT name, key, expires FROM items JOIN collections ON id = collection
       WHERE expires <= ? AND flags & ~7 = 0 ORDER BY expires LIMIT ?
-      """)
-    statement.bind(time, at: 1)
-    statement.bind(Int64(count), at: 2)
-    try statement.query {
-      expired.append(ExpiredItem(collection: $0.text(0), key: $0.text(1), expires: $0.integer(2)))
-    }
-    return expired
+      """, time, Int64(count)
+    ).map { ExpiredItem(collection: $0.text(0), key: $0.text(1), expires: $0.integer(2)) }
   }
 
   /// Up to `count` items in a range of keys.
@@ -252,7 +233,7 @@ package struct Items {
     statement.bind(version, at: 6)
     statement.bind(time, at: 7)
     // Unbound parameters are NULL.
-    if let metadata = item.metadata { statement.bind(metadata.tagged, at: 5) }
+    item.metadata?.tagged.bind(to: statement, at: 5)
     if let expires = item.dates.expires { statement.bind(expires, at: 8) }
     if let due = item.dates.due { statement.bind(due, at: 9) }
     if let author { statement.bind(author, at: 10) }
@@ -273,7 +254,8 @@ package struct Items {
     _ part: ItemPart, _ value: StoredValue?, _ key: String, in collection: Int64, version: CommitNumber, time: Int64,
     author: String?
   ) throws -> Bool {
-    let statement = try connection.statement(
+    let type = part == .object ? Int64(value?.kind.rawValue ?? 0) : nil
+    try connection.statement(
       part == .object
         ? """
         UPDATE items SET type = ?3, data = ?4, version = ?5, modified = ?6, author = ?7
@@ -282,44 +264,29 @@ package struct Items {
         : """
         UPDATE items SET metadata = ?4, version = ?5, modified = ?6, author = ?7
         WHERE collection = ?1 AND key = ?2 AND metadata IS NOT ?4
-        """)
-    statement.bind(collection, at: 1)
-    statement.bind(key, at: 2)
-    if part == .object { statement.bind(Int64(value?.kind.rawValue ?? 0), at: 3) }
-    statement.bind(part == .object ? value?.bytes : value?.tagged, at: 4)
-    statement.bind(version, at: 5)
-    statement.bind(time, at: 6)
-    if let author { statement.bind(author, at: 7) }
-    try statement.run()
+        """, collection, key, type, part == .object ? value?.bytes : value?.tagged, version, time, author
+    ).run()
     return connection.changeCount > 0
   }
 
   /// Replaces the bytes of an item by others for the same values; its version stays.
   func rewrite(_ item: HeldItem, _ key: String, in collection: Int64) throws {
-    let statement = try connection.statement(
-      "UPDATE items SET type = ?3, data = ?4, metadata = ?5 WHERE collection = ?1 AND key = ?2")
-    statement.bind(item, key, in: collection)
-    try statement.run()
+    try connection.statement(
+      "UPDATE items SET type = ?3, data = ?4, metadata = ?5 WHERE collection = ?1 AND key = ?2", collection, key,
+      Int64(item.object.kind.rawValue), item.object, item.metadata?.tagged
+    ).run()
   }
 
   /// - Returns: Whether there was such an item.
   func remove(_ key: String, in collection: Int64) throws -> Bool {
-    let statement = try connection.statement("DELETE FROM items WHERE collection = ? AND key = ?")
-    statement.bind(collection, at: 1)
-    statement.bind(key, at: 2)
-    try statement.run()
+    try connection.statement("DELETE FROM items WHERE collection = ? AND key = ?", collection, key).run()
     return connection.changeCount > 0
   }
 }
 
-extension Statement {
-  /// Binds collection, key, type, data and metadata, in this order.
-  func bind(_ item: HeldItem, _ key: String, in collection: Int64) {
-    bind(collection, at: 1)
-    bind(key, at: 2)
-    bind(Int64(item.object.kind.rawValue), at: 3)
-    item.object.withUnsafeBytes { bind(copying: $0, at: 4) }
-    bind(item.metadata?.tagged, at: 5)
+extension HeldValue: StatementValue {
+  package func bind(to statement: Statement, at index: Int32) {
+    withUnsafeBytes { statement.bind(copying: $0, at: index) }
   }
 }
 

@@ -80,9 +80,6 @@ package struct Metadata {
   }
 
   private func set(_ name: String, _ value: [UInt8]) throws {
-    let statement = try connection.statement("INSERT OR REPLACE INTO meta VALUES (?, ?)")
-    statement.bind(name, at: 1)
-    statement.bind(value, at: 2)
-    try statement.run()
+    try connection.statement("INSERT OR REPLACE INTO meta VALUES (?, ?)", name, value).run()
   }
 }

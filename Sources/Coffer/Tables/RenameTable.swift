@@ -176,45 +176,35 @@ package struct RenameTable {
 
   package func all() throws -> [Rename] {
     guard try isThere else { return [] }
-    var all: [Rename] = []
-    try connection.statement(
+    return try connection.statement(
       """
       SELECT key, collection, former_key, former_collection, application, suites, converted, until FROM renames
       ORDER BY collection, key, former_collection, former_key
       """
-    ).query { row in
-      all.append(
-        Rename(
-          current: SettingPlace(row.text(0), in: row.text(1)), former: SettingPlace(row.text(2), in: row.text(3)),
-          application: row.text(4), hasSuites: row.integer(5) != 0, isConverted: row.integer(6) != 0,
-          until: row.integer(7)))
+    ).map { row in
+      Rename(
+        current: SettingPlace(row.text(0), in: row.text(1)), former: SettingPlace(row.text(2), in: row.text(3)),
+        application: row.text(4), hasSuites: row.integer(5) != 0, isConverted: row.integer(6) != 0,
+        until: row.integer(7))
     }
-    return all
   }
 
   /// Adds a rename, or replaces what is known about it.
   func save(_ rename: Rename) throws {
-    let statement = try connection.statement("INSERT OR REPLACE INTO renames VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
-    bind(rename, to: statement)
-    statement.bind(rename.application, at: 5)
-    statement.bind(rename.hasSuites ? 1 : 0, at: 6)
-    statement.bind(rename.isConverted ? 1 : 0, at: 7)
-    statement.bind(rename.until, at: 8)
-    try statement.run()
+    let (current, former) = (rename.current, rename.former)
+    try connection.statement(
+      "INSERT OR REPLACE INTO renames VALUES (?, ?, ?, ?, ?, ?, ?, ?)", current.collection.string, current.key.string,
+      former.collection.string, former.key.string, rename.application, rename.hasSuites, rename.isConverted,
+      rename.until
+    ).run()
   }
 
   func remove(_ rename: Rename) throws {
-    let statement = try connection.statement(
-      "DELETE FROM renames WHERE collection = ? AND key = ? AND former_collection = ? AND former_key = ?")
-    bind(rename, to: statement)
-    try statement.run()
-  }
-
-  private func bind(_ rename: Rename, to statement: Statement) {
-    statement.bind(rename.current.collection.string, at: 1)
-    statement.bind(rename.current.key.string, at: 2)
-    statement.bind(rename.former.collection.string, at: 3)
-    statement.bind(rename.former.key.string, at: 4)
+    try connection.statement(
+      "DELETE FROM renames WHERE collection = ? AND key = ? AND former_collection = ? AND former_key = ?",
+      rename.current.collection.string, rename.current.key.string, rename.former.collection.string,
+      rename.former.key.string
+    ).run()
   }
 
   // MARK: Items that are behind
@@ -233,21 +223,18 @@ package struct RenameTable {
 
   package func behind() throws -> [Behind] {
     guard try isThere else { return [] }
-    var all: [Behind] = []
-    try connection.statement(
+    return try connection.statement(
       "SELECT key, collection, source_key, source_collection, version, refused FROM behind ORDER BY collection, key"
-    ).query { all.append(Self.behind($0)) }
-    return all
+    ).map(Self.behind)
   }
 
   func behind(_ place: SettingPlace) throws -> Behind? {
-    let statement = try connection.statement(
+    try connection.statement(
       """
       SELECT key, collection, source_key, source_collection, version, refused FROM behind
       WHERE collection = ? AND key = ?
-      """)
-    bind(place, to: statement)
-    return try statement.first(Self.behind)
+      """, place.collection.string, place.key.string
+    ).first(Self.behind)
   }
 
   private static func behind(_ row: borrowing Statement.Row) -> Behind {
@@ -257,23 +244,16 @@ package struct RenameTable {
   }
 
   func save(_ behind: Behind) throws {
-    let statement = try connection.statement("INSERT OR REPLACE INTO behind VALUES (?, ?, ?, ?, ?, ?)")
-    bind(behind.place, to: statement)
-    statement.bind(behind.source.collection.string, at: 3)
-    statement.bind(behind.source.key.string, at: 4)
-    statement.bind(behind.version, at: 5)
-    statement.bind(behind.isRefused ? 1 : 0, at: 6)
-    try statement.run()
+    try connection.statement(
+      "INSERT OR REPLACE INTO behind VALUES (?, ?, ?, ?, ?, ?)", behind.place.collection.string,
+      behind.place.key.string, behind.source.collection.string, behind.source.key.string, behind.version,
+      behind.isRefused
+    ).run()
   }
 
   func removeBehind(_ place: SettingPlace) throws {
-    let statement = try connection.statement("DELETE FROM behind WHERE collection = ? AND key = ?")
-    bind(place, to: statement)
-    try statement.run()
-  }
-
-  private func bind(_ place: SettingPlace, to statement: Statement) {
-    statement.bind(place.collection.string, at: 1)
-    statement.bind(place.key.string, at: 2)
+    try connection.statement(
+      "DELETE FROM behind WHERE collection = ? AND key = ?", place.collection.string, place.key.string
+    ).run()
   }
 }

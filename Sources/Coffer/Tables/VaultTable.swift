@@ -6,7 +6,7 @@ struct VaultTable {
 
   /// Whether there is a vault.
   func hasRecord() throws -> Bool {
-    try connection.statement("SELECT 1 FROM vault LIMIT 1").first { _ in true } ?? false
+    try connection.statement("SELECT 1 FROM vault LIMIT 1").hasRow()
   }
 
   func record() throws -> VaultRecord? {
@@ -27,13 +27,9 @@ struct VaultTable {
   /// Replaces the record.
   func set(_ record: VaultRecord) throws {
     try connection.statement("DELETE FROM vault").run()
-    let statement = try connection.statement("INSERT INTO vault VALUES (?, ?, ?, ?, ?, ?)")
-    statement.bind(Int64(record.generation), at: 1)
-    statement.bind(record.id, at: 2)
-    statement.bind(record.mac, at: 3)
-    statement.bind(record.encodedSealedCollections, at: 4)
-    statement.bind(record.encodedSlots, at: 5)
-    statement.bind(record.succession, at: 6)
-    try statement.run()
+    try connection.statement(
+      "INSERT INTO vault VALUES (?, ?, ?, ?, ?, ?)", Int64(record.generation), record.id, record.mac,
+      record.encodedSealedCollections, record.encodedSlots, record.succession
+    ).run()
   }
 }

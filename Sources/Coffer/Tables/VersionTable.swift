@@ -81,20 +81,15 @@ package struct VersionTable {
   }
 
   func save(_ version: ProgramVersion) throws {
-    let statement = try connection.statement("INSERT OR REPLACE INTO versions VALUES (?, ?, ?, ?, ?, ?)")
-    statement.bind(version.application, at: 1)
-    statement.bind(version.version ?? "", at: 2)
-    statement.bind(version.fingerprint, at: 3)
-    statement.bind(version.opened, at: 4)
-    statement.bind(version.until, at: 5)
-    statement.bind("[\(version.declarations.map(\.json).joined(separator: ","))]", at: 6)
-    try statement.run()
+    try connection.statement(
+      "INSERT OR REPLACE INTO versions VALUES (?, ?, ?, ?, ?, ?)", version.application, version.version ?? "",
+      version.fingerprint, version.opened, version.until, "[\(version.declarations.map(\.json).joined(separator: ","))]"
+    ).run()
   }
 
   func remove(_ version: ProgramVersion) throws {
-    let statement = try connection.statement("DELETE FROM versions WHERE application = ? AND version = ?")
-    statement.bind(version.application, at: 1)
-    statement.bind(version.version ?? "", at: 2)
-    try statement.run()
+    try connection.statement(
+      "DELETE FROM versions WHERE application = ? AND version = ?", version.application, version.version ?? ""
+    ).run()
   }
 }

@@ -34,12 +34,11 @@ extension StoredBytes: Equatable {
   }
 }
 
-extension Statement {
-  func bind(_ bytes: StoredBytes?, at index: Int32) {
-    switch bytes {
-    case nil: bind([UInt8]?.none, at: index)
-    case .array(let bytes): bind(bytes, at: index)
-    case .secret(let bytes): bytes.withUnsafeBytes { bind(copying: $0, at: index) }
+extension StoredBytes: StatementValue {
+  package func bind(to statement: Statement, at index: Int32) {
+    switch self {
+    case .array(let bytes): bytes.bind(to: statement, at: index)
+    case .secret(let bytes): bytes.bind(to: statement, at: index)
     }
   }
 }

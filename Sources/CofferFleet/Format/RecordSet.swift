@@ -1,4 +1,3 @@
-import Coffer
 import CofferCrypto
 
 /// The digest of a set of records, of each name once and in order, that is updated in parts.
@@ -11,7 +10,7 @@ struct RecordSet: Equatable, Sendable {
   /// The digests of the buckets, one after another; zeros for an empty one.
   private(set) var bytes = [UInt8](repeating: 0, count: byteCount)
 
-  static let byteCount = StoredFleet.sumByteCount
+  static let byteCount = 256 * SHA256.byteCount
 
   /// The empty set.
   init() {}

@@ -139,18 +139,12 @@ final class SalvageCopy {
       flags &= ~StoredCollection.Flags.keepsHistory
       (count, age) = (nil, nil)
     }
-    let statement = try connection.statement(
+    try connection.statement(
       """
       INSERT INTO collections(id, name, flags, history_count, history_age) VALUES (?, ?, ?, ?, ?)
       ON CONFLICT DO NOTHING
-      """)
-    statement.bind(id, at: 1)
-    statement.bind(name, at: 2)
-    statement.bind(flags, at: 3)
-    // An unbound parameter is NULL.
-    if let count { statement.bind(count, at: 4) }
-    if let age { statement.bind(age, at: 5) }
-    try statement.run()
+      """, id, name, flags, count, age
+    ).run()
   }
 
   private func takeVault(_ columns: [RecordColumn], generation: Int64?) throws {
@@ -161,10 +155,10 @@ final class SalvageCopy {
       id: id, generation: generation, mac: mac, sealedCollections: sealed, slots: slots, succession: succession)
     guard let record else { throw MalformedRow() }
     declared += record.sealedCollections
-    let statement = try connection.statement("INSERT INTO vault VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING")
-    statement.bind(generation, at: 1)
-    for (index, bytes) in zip(Int32(2)..., [id, mac, sealed, slots, succession]) { statement.bind(bytes, at: index) }
-    try statement.run()
+    try connection.statement(
+      "INSERT INTO vault VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", generation, id, mac, sealed, slots,
+      succession
+    ).run()
   }
 
   private func takeCommit(_ columns: [RecordColumn], number: CommitNumber?) throws {
@@ -180,11 +174,10 @@ final class SalvageCopy {
     guard let name else { throw MalformedRow() }
     try addDeclarations()
     // Without the fingerprint, so that the program declares its settings again and restores lost ones.
-    let statement = try connection.statement(
-      "INSERT INTO applications VALUES (?1, ?2, x'') ON CONFLICT DO UPDATE SET version = coalesce(?2, version)")
-    statement.bind(name, at: 1)
-    if let version { statement.bind(version, at: 2) }
-    try statement.run()
+    try connection.statement(
+      "INSERT INTO applications VALUES (?1, ?2, x'') ON CONFLICT DO UPDATE SET version = coalesce(?2, version)", name,
+      version
+    ).run()
   }
 
   private func addDeclarations() throws {
@@ -278,10 +271,7 @@ final class SalvageCopy {
   }
 
   private func has(_ key: String, in collection: Int64) throws -> Bool {
-    let statement = try connection.statement("SELECT 1 FROM items WHERE collection = ? AND key = ?")
-    statement.bind(collection, at: 1)
-    statement.bind(key, at: 2)
-    return try statement.first { _ in true } ?? false
+    try connection.statement("SELECT 1 FROM items WHERE collection = ? AND key = ?", collection, key).hasRow()
   }
 
   // MARK: The end
@@ -321,18 +311,16 @@ final class SalvageCopy {
 
   /// Nothing opens a sealed value without the vault's slots; its bytes are kept.
   private func loseSealedWithoutVault() throws {
-    guard try connection.statement("SELECT 1 FROM vault").first({ _ in true }) == nil else { return }
-    let statement = try connection.statement("SELECT collection, key, version FROM items WHERE type = ?")
-    statement.bind(Int64(Value.Kind.sealed.rawValue), at: 1)
-    try statement.query { row in
+    guard try !connection.statement("SELECT 1 FROM vault").hasRow() else { return }
+    try connection.statement(
+      "SELECT collection, key, version FROM items WHERE type = ?", Int64(Value.Kind.sealed.rawValue)
+    ).query { row in
       lose((row.integer(0), row.text(1), row.integer(2)), .item, "it is sealed, and the vault is lost")
     }
   }
 
   private func isTaken(_ name: String) throws -> Bool {
-    let statement = try connection.statement("SELECT 1 FROM collections WHERE name = ?")
-    statement.bind(name, at: 1)
-    return try statement.first { _ in true } ?? false
+    try connection.statement("SELECT 1 FROM collections WHERE name = ?", name).hasRow()
   }
 
   private func count(into report: inout SalvageReport) throws {

@@ -183,10 +183,9 @@ struct TableVerification {
   /// Items that went without a line in the change log.
   private mutating func checkLoggedItems(_ session: Session) throws {
     for item in LoggedItem.all(upTo: lastCommit, in: commits).sorted() {
-      let statement = try session.connection.statement("SELECT 1 FROM items WHERE collection = ? AND key = ?")
-      statement.bind(item.collection, at: 1)
-      statement.bind(item.key.string, at: 2)
-      if try statement.first({ _ in true }) == nil {
+      let statement = try session.connection.statement(
+        "SELECT 1 FROM items WHERE collection = ? AND key = ?", item.collection, item.key.string)
+      if try !statement.hasRow() {
         let collection = collections[item.collection]?.name ?? "\(item.collection)"
         note(
           "\"\(item.key.string)\" in \"\(collection)\" has no value, and the change log no line that it was removed.")

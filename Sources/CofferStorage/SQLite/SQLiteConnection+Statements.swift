@@ -21,6 +21,13 @@ extension SQLiteConnection {
     return statement
   }
 
+  /// The same, with `values` bound to its parameters in order; nil is NULL.
+  package func statement(_ sql: StaticString, _ values: (any StatementValue)?...) throws -> Statement {
+    let statement = try statement(sql)
+    statement.bind(values)
+    return statement
+  }
+
   /// The statement for `sql`, for exclusive use until it is returned.
   package func takeStatement(_ sql: StaticString) throws -> Statement {
     try statements.remove(sql) ?? prepare(sql)

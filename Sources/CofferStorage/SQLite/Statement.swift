@@ -1,4 +1,5 @@
 import CSQLite
+import CofferCrypto
 
 /// A prepared statement of a connection, which finalizes it before closing.
 ///
@@ -70,6 +71,11 @@ package struct Statement {
     }
   }
 
+  /// Binds values to the first parameters, in order; nil is NULL.
+  func bind(_ values: [(any StatementValue)?]) {
+    for (index, value) in values.enumerated() { value?.bind(to: self, at: Int32(index + 1)) }
+  }
+
   /// A failed binding (a value beyond SQLite's limits) is reported by the next step.
   @inline(__always)
   private func note(_ code: Int32) {
@@ -94,6 +100,16 @@ package struct Statement {
     defer { reset() }
     return try step() ? try body(row) : nil
   }
+
+  /// What `body` makes of each row; resets.
+  package func map<Element>(_ body: (borrowing Row) throws -> Element) throws -> [Element] {
+    var elements: [Element] = []
+    try query { elements.append(try body($0)) }
+    return elements
+  }
+
+  /// Whether there is a row; resets.
+  package func hasRow() throws -> Bool { try first { _ in true } ?? false }
 
   /// The current row, valid until the next step.
   package var row: Row { Row(pointer: pointer) }
@@ -161,6 +177,33 @@ package struct Statement {
     package func byteCount(_ column: Int32) -> Int {
       Int(sqlite3_column_bytes(pointer, column))
     }
+  }
+}
+
+/// A value that statements outside of flushes and enumerations bind with others at once.
+package protocol StatementValue {
+  func bind(to statement: Statement, at index: Int32)
+}
+
+extension Int64: StatementValue {
+  package func bind(to statement: Statement, at index: Int32) { statement.bind(self, at: index) }
+}
+
+extension Bool: StatementValue {
+  package func bind(to statement: Statement, at index: Int32) { statement.bind(self ? 1 : 0, at: index) }
+}
+
+extension String: StatementValue {
+  package func bind(to statement: Statement, at index: Int32) { statement.bind(self, at: index) }
+}
+
+extension [UInt8]: StatementValue {
+  package func bind(to statement: Statement, at index: Int32) { statement.bind(self, at: index) }
+}
+
+extension SecretBytes: StatementValue {
+  package func bind(to statement: Statement, at index: Int32) {
+    withUnsafeBytes { statement.bind(copying: $0, at: index) }
   }
 }
 
