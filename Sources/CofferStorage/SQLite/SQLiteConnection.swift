@@ -318,11 +318,7 @@ package final class SQLiteConnection {
   }
 
   static func percentEncoded(_ path: String) -> String {
-    // https://www.sqlite.org/uri.html: `?` and `#` end the path, `%` escapes. Most paths contain none of them.
-    func isSpecial(_ byte: UInt8) -> Bool {
-      byte == UInt8(ascii: "?") || byte == UInt8(ascii: "#") || byte == UInt8(ascii: "%")
-    }
-    guard path.utf8.contains(where: isSpecial) else { return path }
+    // https://www.sqlite.org/uri.html: `?` and `#` end the path, `%` escapes.
     var encoded = ""
     for scalar in path.unicodeScalars {
       switch scalar {

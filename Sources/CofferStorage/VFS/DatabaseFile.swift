@@ -8,39 +8,39 @@ final class DatabaseFile {
   let real: RealFile
   let context: ConnectionContext
   /// nil for a connection that may write.
-  private let readOnlyAccess: ReadOnlyAccess?
+  let readOnlyAccess: ReadOnlyAccess?
   /// The file version that every page must come from while no lock excludes writers.
-  private var unlockedVersion: FileVersion?
+  var unlockedVersion: FileVersion?
   /// The log of this connection while it is open; it unregisters itself.
   unowned(unsafe) var log: LogFile?
   /// The regions of the mapped wal-index; empty where there is no shared memory, or it is not mapped yet.
   ///
   /// https://www.sqlite.org/walformat.html#the_wal_index_file_format
-  @exclusivity(unchecked) private var regions: [UnsafeRawPointer?] = []
+  @exclusivity(unchecked) var regions: [UnsafeRawPointer?] = []
   /// The first one.
-  private(set) var index: UnsafeRawPointer?
+  var index: UnsafeRawPointer?
   /// Whether the store's notice names this log.
   ///
   /// It cannot change before this connection releases its lock on the file, because it is cleared under an exclusive one.
   var hasLogNotice = false
   /// Whether SQLite keeps the wal-index on the heap, because there is no shared memory.
-  private var lacksSharedMemory = false
+  var lacksSharedMemory = false
   /// Whether it ever did; SQLite then treats shared memory as read-only until it has unmapped it.
-  private var hasLackedSharedMemory = false
+  var hasLackedSharedMemory = false
   /// Whether the open shared memory was verified to belong to the owner.
-  private var hasCheckedSharedMemory = false
+  var hasCheckedSharedMemory = false
   /// The locks, as bits, granted without shared memory to lock.
-  private var emptyLocks: Int32 = 0
+  var emptyLocks: Int32 = 0
   /// The lock of this connection as a reader.
   ///
   /// A recovery or a checkpoint has none while it takes the write lock.
-  private(set) var readLock: Int32?
-  private(set) var holdsWriteLock = false
-  private(set) var holdsRecoveryLock = false
-  private var holdsCheckpointLock = false
-  private var checkpoint = CheckpointGuard()
+  var readLock: Int32?
+  var holdsWriteLock = false
+  var holdsRecoveryLock = false
+  var holdsCheckpointLock = false
+  var checkpoint = CheckpointGuard()
   /// The lock on the file itself; to close, the last connection takes the exclusive one, and none in the wal-index.
-  private var fileLock = SQLITE_LOCK_NONE
+  var fileLock = SQLITE_LOCK_NONE
   /// Whether this connection keeps others from restarting the log.
   var keepsLog: Bool { holdsWriteLock || holdsCheckpointLock || fileLock == SQLITE_LOCK_EXCLUSIVE }
 
@@ -48,8 +48,10 @@ final class DatabaseFile {
   ///
   /// True if it holds the recovery lock, or if the last connection closes, which needs no further lock.
   var mayWriteOverLog: Bool { holdsRecoveryLock || fileLock == SQLITE_LOCK_EXCLUSIVE }
+  /// The wal-index header's checksum at the last check whether the store was replaced.
+  var lookedAtVersion: UInt64?
   /// The wal-index header's checksum when this connection last released the write lock.
-  private(set) var indexVersionAfterWrite: UInt64?
+  var indexVersionAfterWrite: UInt64?
   private let page = UnsafeMutableRawPointer.allocate(byteCount: Layout.pageByteCount, alignment: 16)
 
   private static let shift = Int64(Layout.envelopeByteCount)
@@ -244,215 +246,6 @@ final class DatabaseFile {
     if level == SQLITE_LOCK_EXCLUSIVE { prepareClosing() }
     return code
   }
-
-  // MARK: Shared memory
-
-  /// Blocks checkpoints by other connections while `body` runs; nil while one is running.
-  ///
-  /// The caller holds the write lock, and makes no checkpoint itself.
-  func withoutCheckpoints<Result>(_ body: () throws -> Result) rethrows -> Result? {
-    try holding(IndexLock.checkpoint, body)
-  }
-
-  /// Blocks other writers while `body` runs; nil while there is one.
-  ///
-  /// Nothing is prepared for writing: an index that someone has changed stays as it is.
-  func withoutWriters<Result>(_ body: () throws -> Result) rethrows -> Result? {
-    index == nil ? nil : try holding(IndexLock.write, body)
-  }
-
-  private func holding<Result>(_ lock: Int32, _ body: () throws -> Result) rethrows -> Result? {
-    guard let xShmLock = real.methods.xShmLock,
-      xShmLock(real.file, lock, 1, SQLITE_SHM_LOCK | SQLITE_SHM_EXCLUSIVE) == SQLITE_OK
-    else { return nil }
-    defer { _ = xShmLock(real.file, lock, 1, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE) }
-    return try body()
-  }
-
-  private func mapIndex(
-    _ region: Int32, _ count: Int32, _ extend: Int32,
-    _ result: UnsafeMutablePointer<UnsafeMutableRawPointer?>
-  ) -> Int32 {
-    lacksSharedMemory = index == nil && readOnlyAccess?.makesFiles == false && !hasSharedMemory
-    if lacksSharedMemory {
-      // SQLite then indexes the log on the heap, and asks again at each transaction:
-      // https://www.sqlite.org/walformat.html, "Read-only WAL-mode databases"
-      hasLackedSharedMemory = true
-      result.pointee = nil
-      return COFFER_READONLY_CANTINIT
-    }
-    var code = mapBelow(region, count, extend, result)
-    if code == SQLITE_OK, hasLackedSharedMemory { code = SQLITE_READONLY }
-    // Read-only shared memory is mapped, too; SQLite treats this code as success.
-    if code == SQLITE_OK || code == SQLITE_READONLY {
-      if region == 0 { index = UnsafeRawPointer(result.pointee) }
-      while regions.count <= Int(region) { regions.append(nil) }
-      regions[Int(region)] = UnsafeRawPointer(result.pointee)
-    }
-    return code
-  }
-
-  /// The page that a frame holds according to the wal-index; nil if it is not in shared memory.
-  @inline(__always)
-  func indexedPage(ofFrame frame: UInt32) -> UInt32? {
-    let (region, offset) = WalIndex.place(ofFrame: frame)
-    guard region < regions.count, let start = regions[region] else { return nil }
-    return start.load(fromByteOffset: offset, as: UInt32.self)
-  }
-
-  private func mapBelow(
-    _ region: Int32, _ count: Int32, _ extend: Int32,
-    _ result: UnsafeMutablePointer<UnsafeMutableRawPointer?>
-  ) -> Int32 {
-    func map() -> Int32 { context.checked(real.methods.xShmMap(real.file, region, count, extend, result)) }
-    // It stays open after the first call.
-    if hasCheckedSharedMemory { return map() }
-    let file = CompanionFile(path: context.store.path + "-shm", store: context.store)
-    let unmap = { _ = self.real.methods.xShmUnmap(self.real.file, 0) }
-    let code = context.openingByName {
-      file.open(context, map, close: unmap)
-    } close: {
-      unmap()
-    }
-    hasCheckedSharedMemory = code == SQLITE_OK || code == SQLITE_READONLY
-    return code
-  }
-
-  /// A file that cannot be examined is left for the VFS below to refuse.
-  private var hasSharedMemory: Bool {
-    (try? ReadOnlyAccess.hasSharedMemory(besides: context.store.path)) ?? true
-  }
-
-  /// Takes or releases a lock without shared memory; nil if there is shared memory, or was when the lock was taken.
-  private func lockNothing(_ first: Int32, _ flags: Int32) -> Int32? {
-    let lock: Int32 = 1 << first
-    if flags & SQLITE_SHM_UNLOCK != 0 {
-      guard emptyLocks & lock != 0 else { return nil }
-      emptyLocks &= ~lock
-      unlockedVersion = nil
-      return SQLITE_OK
-    }
-    guard lacksSharedMemory else { return nil }
-    guard flags & SQLITE_SHM_SHARED != 0, let version = FileVersion(ofFileAt: context.store.path) else {
-      return SQLITE_BUSY
-    }
-    emptyLocks |= lock
-    unlockedVersion = version
-    return SQLITE_OK
-  }
-
-  private func lockIndex(_ first: Int32, _ count: Int32, _ flags: Int32) -> Int32 {
-    if flags & SQLITE_SHM_LOCK != 0, flags & SQLITE_SHM_SHARED != 0, !hasLogNotice {
-      let code = readLogNotice()
-      guard code == SQLITE_OK else { return code }
-    }
-    if let code = lockNothing(first, flags) { return code }
-    let xShmLock = real.methods.xShmLock
-    if flags & SQLITE_SHM_EXCLUSIVE != 0, first > IndexLock.recovery {
-      let code = context.checked(xShmLock!(real.file, first, count, flags))
-      guard code == SQLITE_OK, checkpoint.mustGiveBack(first, flags, salts: indexSalts) else { return code }
-      _ = xShmLock!(real.file, first, count, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE)
-      return SQLITE_BUSY
-    }
-    // The readers' read marks do not matter here.
-    guard flags & SQLITE_SHM_EXCLUSIVE != 0 else {
-      let code = context.checked(xShmLock!(real.file, first, count, flags))
-      if code == SQLITE_OK, first >= IndexLock.firstReader {
-        readLock = flags & SQLITE_SHM_LOCK != 0 ? first : nil
-      }
-      return code
-    }
-    let coversRecovery = (first..<first + count).contains(IndexLock.recovery)
-    let coversCheckpoint = (first..<first + count).contains(IndexLock.checkpoint)
-    if flags & SQLITE_SHM_UNLOCK != 0 {
-      // A header without its page belongs to a failed transaction; SQLite ignores errors of unlocking.
-      log?.dropPendingHeader()
-      if first == IndexLock.write {
-        if let committedFrameCount { log?.revokeCommit(after: committedFrameCount) }
-        indexVersionAfterWrite = indexVersion
-        holdsWriteLock = false
-        log?.endWriteTransaction()
-      }
-      if coversRecovery {
-        renewEmptyIndex()
-        holdsRecoveryLock = false
-        checkpoint.begin(salts: indexSalts)
-      }
-      if coversCheckpoint { holdsCheckpointLock = false }
-      return xShmLock!(real.file, first, count, flags)
-    }
-
-    let code = context.checked(xShmLock!(real.file, first, count, flags))
-    guard code == SQLITE_OK else { return code }
-    // A file that was replaced, removed or moved is no longer visible, so writes to it would be lost.
-    if first == IndexLock.write, let loss = context.store.lossOfName {
-      lookedAtVersion = nil
-      context.fail(loss)
-      _ = xShmLock!(real.file, first, count, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE)
-      return SQLITE_IOERR
-    }
-    do {
-      // Every time: the process that changed the envelope may have been interrupted before its commit, which the
-      // wal-index would not show.
-      try context.synchronizeEnvelope()
-    } catch {
-      context.fail(error as? StorageError ?? .unsupported(reason: "\(error)"))
-      _ = xShmLock!(real.file, first, count, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE)
-      return SQLITE_IOERR
-    }
-    let checked = first == IndexLock.write ? prepareWriting() : coversRecovery ? SQLITE_OK : prepareCheckpoint()
-    guard checked == SQLITE_OK else {
-      _ = xShmLock!(real.file, first, count, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE)
-      return checked
-    }
-    if first == IndexLock.write { holdsWriteLock = true }
-    if coversRecovery { holdsRecoveryLock = true }
-    if coversCheckpoint { holdsCheckpointLock = true }
-    checkpoint.begin(salts: indexSalts)
-    return code
-  }
-
-  /// The wal-index header's checksum at the last check whether the store was replaced.
-  private var lookedAtVersion: UInt64?
-
-  /// Whether another file now has the store's name.
-  ///
-  /// - Parameter isCertain: Whether to check in any case, not only if there was a commit since the last check.
-  func isReplaced(isCertain: Bool) -> Bool {
-    let version = indexVersion
-    guard isCertain || version != lookedAtVersion else { return false }
-    lookedAtVersion = version
-    return context.store.isReplaced
-  }
-
-  private func renewEmptyIndex() {
-    guard let recovered = RecoveredIndex(index), let random = try? context.codec.randomBytes(count: 8) else { return }
-    recovered.renew(salts: random.withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) })
-  }
-
-  /// The 8-byte checksum of the wal-index header, which changes with every commit and recovery.
-  private var indexVersion: UInt64? {
-    index?.load(fromByteOffset: CommitCounter.offset, as: UInt64.self)
-  }
-
-  /// nil where there is no shared memory, or it is not mapped yet.
-  var commitCounter: CommitCounter? { index.flatMap(CommitCounter.init(mappedIndex:)) }
-
-  /// The number of committed frames in the log, according to the wal-index.
-  var committedFrameCount: UInt32? {
-    index?.load(fromByteOffset: 16, as: UInt32.self)
-  }
-
-  /// The end of the committed log, according to the wal-index; nil for one without commits.
-  var committedEnd: LogEnd? {
-    guard let index, let salts = indexSalts, let frameCount = committedFrameCount, frameCount > 0 else { return nil }
-    return LogEnd(salts: salts, frameCount: frameCount, checksum: LogChecksum(nativeAt: index + 24))
-  }
-
-  /// The salts of the log's current generation, according to the wal-index.
-  var indexSalts: UInt64? {
-    index?.load(fromByteOffset: 32, as: UInt64.self)
-  }
 }
 
 // MARK: - Methods
@@ -521,53 +314,4 @@ extension DatabaseFile {
     }
     return UnsafePointer(methods)
   }()
-}
-
-/// The bytes among the first 100 of page 1 that are the same in every store.
-///
-/// https://www.sqlite.org/fileformat2.html#the_database_header
-enum DatabaseHeader {
-  /// What a store's page 1 always says, by the offset of the byte: the size of a page, a write-ahead log, the reserved bytes,
-  /// the newest schema format, no automatic vacuum, UTF-8 (https://www.sqlite.org/fileformat2.html#the_database_header).
-  private static let fixed: [Int: UInt8] = {
-    var fixed: [Int: UInt8] = [
-      16: UInt8(Layout.pageByteCount >> 8), 17: 0, 18: 2, 19: 2, 20: UInt8(Layout.reserveByteCount),
-    ]
-    for (offset, byte) in [21: 64, 22: 32, 23: 32] as [Int: UInt8] { fixed[offset] = byte }
-    for (start, last) in [(44, 4), (52, 0), (56, 1), (64, 0)] as [(Int, UInt8)] {
-      for offset in start..<start + 3 { fixed[offset] = 0 }
-      fixed[start + 3] = last
-    }
-    return fixed
-  }()
-
-  /// What is wrong with a page 1, as a sentence; nil if nothing is.
-  static func problem(in page: [UInt8]) -> String? {
-    let wrong = fixed.filter { page[$0.key] != $0.value }.keys.sorted()
-    if let first = wrong.first {
-      return "The header on page 1 is not that of a store: byte \(first) is \(page[first])."
-    }
-    guard pageCount(in: page) == nil else { return nil }
-    // SQLite goes by the size of the file then, so that pages cut off at its end are not missed.
-    return "The header on page 1 does not say how many pages there are."
-  }
-
-  /// The number of pages stated by page 1, if it can be relied on.
-  ///
-  /// https://www.sqlite.org/fileformat2.html#in_header_database_size
-  static func pageCount(in page: [UInt8]) -> Int? {
-    guard page[24..<28] == page[92..<96] else { return nil }
-    let count = Int(pageNumber: page.bigEndian32(at: 28))
-    return count > 0 ? count : nil
-  }
-
-  static func write(to page: UnsafeMutableRawPointer) {
-    memset(page, 0, Layout.pageByteCount)
-    page.copyMemory(from: "SQLite format 3\0", byteCount: 16)
-    page.storeBytes(of: UInt16(Layout.pageByteCount).bigEndian, toByteOffset: 16, as: UInt16.self)
-    // Write and read version 2: the database has a write-ahead log.
-    for (offset, byte) in [18: 2, 19: 2, 20: UInt8(Layout.reserveByteCount), 21: 64, 22: 32, 23: 32] {
-      page.storeBytes(of: byte, toByteOffset: offset, as: UInt8.self)
-    }
-  }
 }
