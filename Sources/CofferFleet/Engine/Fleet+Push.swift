@@ -20,14 +20,14 @@ extension Fleet {
     let now = try connection.readFleets { $0.time }
     report.unsharedSettings = []
     // First, so that no host sees the values before what they have to be.
-    let declared = try drafts(of: declarations, at: now, &report)
+    let declared = try drafts(of: declarations, &report) { $0.clock(at: now) }
     if !declared.isEmpty {
       guard try await commit(declared) else { return false }
       report.pushedCount += declared.count
     }
     let clocks = TransactionClocks(of: parts, at: now)
     for part in squashed(parts) {
-      let drafts = try drafts(of: part, clocks, &report)
+      let drafts = try drafts(of: part, &report) { clocks[$0] }
       if drafts.isEmpty { continue }
       guard try await commit(drafts) else { return false }
       report.pushedCount += drafts.count
@@ -88,45 +88,17 @@ extension Fleet {
     pieceByteCount - 64
   }
 
-  private func drafts(
-    of part: [LocalChange], _ clocks: TransactionClocks, _ report: inout SyncReport
+  private func drafts<Change: PushedChange>(
+    of changes: [Change], _ report: inout SyncReport, clock: (Change) -> HybridClock
   ) throws -> [Draft] {
-    try drafts(
-      part.map { change in
-        let record = Record(
-          collection: change.collection, key: change.key, counter: Self.counter(after: change.record),
-          clock: clocks[change], author: membership.identity.member, writer: change.author,
-          content: change.value.map { .value($0) } ?? .tombstone)
-        return (record, change.record, change.version, nil)
-      }, &report)
-  }
-
-  private func drafts(
-    of changes: [LocalDeclaration], at now: Int64, _ report: inout SyncReport
-  ) throws -> [Draft] {
-    try drafts(
-      changes.map { change in
-        let record = Record(
-          collection: change.collection, key: change.key, counter: Self.counter(after: change.record),
-          clock: change.clock(at: now), author: membership.identity.member, writer: change.author,
-          content: change.content.map { .declaration($0) } ?? .declarationTombstone)
-        let declaration = StoredDeclaration(content: change.content, own: change.own, isShared: true)
-        return (record, change.record, StoredRecord.inStep, declaration)
-      }, &report)
-  }
-
-  private static func counter(after record: StoredRecord?) -> UInt64 { UInt64(clamping: record?.counter ?? 0) + 1 }
-
-  /// A record that is not signed yet, the store's row before it, and what that has afterwards.
-  private typealias Unsigned = (
-    record: Record, before: StoredRecord?, version: CommitNumber, declaration: StoredDeclaration?
-  )
-
-  private func drafts(_ changes: [Unsigned], _ report: inout SyncReport) throws -> [Draft] {
-    var records = changes.map(\.record)
+    var records = changes.map { change in
+      Record(
+        collection: change.collection, key: change.key, counter: UInt64(clamping: change.record?.counter ?? 0) + 1,
+        clock: clock(change), author: membership.identity.member, writer: change.author, content: change.recordContent)
+    }
     try Record.sign(&records, by: membership.identity, in: membership.authority.fleet)
     return try zip(changes, records).compactMap { change, record in
-      var draft = try draft(record, over: change.before, version: change.version, &report)
+      var draft = try draft(record, over: change.record, version: change.version, &report)
       draft?.after?.declaration = change.declaration
       return draft
     }
@@ -340,6 +312,30 @@ extension Fleet {
     guard !old.isEmpty else { return true }
     return try await commit(old.map { Draft(object: nil, before: $0, after: nil) }, horizon: head.number)
   }
+}
+
+/// A change of this host that becomes a record.
+private protocol PushedChange {
+  var collection: String { get }
+  var key: String { get }
+  var author: String { get }
+  /// The store's row before it.
+  var record: StoredRecord? { get }
+  var recordContent: Record.Content { get }
+  /// What the row has after it.
+  var version: CommitNumber { get }
+  var declaration: StoredDeclaration? { get }
+}
+
+extension LocalChange: PushedChange {
+  fileprivate var recordContent: Record.Content { value.map { .value($0) } ?? .tombstone }
+  fileprivate var declaration: StoredDeclaration? { nil }
+}
+
+extension LocalDeclaration: PushedChange {
+  fileprivate var recordContent: Record.Content { content.map { .declaration($0) } ?? .declarationTombstone }
+  fileprivate var version: CommitNumber { StoredRecord.inStep }
+  fileprivate var declaration: StoredDeclaration? { StoredDeclaration(content: content, own: own, isShared: true) }
 }
 
 extension CarrierChange {
