@@ -199,24 +199,19 @@ package struct FleetTransaction {
       }
       return try log.compactMap { part in
         let changes = try part.compactMap { place, commit in
-          try change(place.key.string, in: place.collection, of: id, at: commit.time, by: commit.author ?? "")
+          try change(place.key.string, in: place.collection.string, of: id, at: commit.time, by: commit.author ?? "")
         }
         return changes.isEmpty ? nil : changes
       }
     }
   }
 
-  fileprivate struct Place: Hashable {
-    let collection: String
-    let key: ByteString
-  }
-
   /// The keys named by the change log.
   package struct LoggedKeys {
-    fileprivate let places: Set<Place>
+    fileprivate let places: Set<SettingPlace>
 
     package func contains(_ key: String, in collection: String) -> Bool {
-      places.contains(Place(collection: collection, key: ByteString(key)))
+      places.contains(SettingPlace(key, in: collection))
     }
   }
 
@@ -229,33 +224,33 @@ package struct FleetTransaction {
   /// The changes according to the change log; nil if it does not go back far enough.
   private func loggedChanges(
     after number: CommitNumber, in collections: [String]
-  ) throws -> [[(Place, ChangeLog.Row)]]? {
+  ) throws -> [[(SettingPlace, ChangeLog.Row)]]? {
     var names: [Int64: String] = [:]
     for name in collections { try session.storedCollection(name).map { names[$0.id] = name } }
     // The ID of a removed or recreated collection has no meaning here.
     guard names.count == collections.count else { return nil }
-    var commits: [(row: ChangeLog.Row, places: [Place])] = []
+    var commits: [(row: ChangeLog.Row, places: [SettingPlace])] = []
     var isComplete = true
     let rows: [Void]? = try session.changeLog.rows(after: number) { row, changes in
       let changes = try changes()
       if changes.isAllCleared { isComplete = false }
-      var places: [Place] = []
+      var places: [SettingPlace] = []
       for (id, change) in changes.collections {
         guard let name = names[id] else {
           if change.isCleared { isComplete = false }
           continue
         }
         if change.isCleared || change.isUnlisted { isComplete = false }
-        places += change.keys.map { Place(collection: name, key: $0.key) }
+        places += change.keys.map { SettingPlace($0.key.string, in: name) }
       }
       commits.append((row, places))
     }
     guard rows != nil, isComplete else { return nil }
 
-    var last: [Place: Int] = [:]
+    var last: [SettingPlace: Int] = [:]
     for (index, commit) in commits.enumerated() { for place in commit.places { last[place] = index } }
-    var parts: [[(Place, ChangeLog.Row)]] = []
-    var part: [(Place, ChangeLog.Row)] = []
+    var parts: [[(SettingPlace, ChangeLog.Row)]] = []
+    var part: [(SettingPlace, ChangeLog.Row)] = []
     var end = 0
     for (index, commit) in commits.enumerated() {
       for place in commit.places {

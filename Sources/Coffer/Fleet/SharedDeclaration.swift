@@ -22,6 +22,13 @@ package struct SharedDeclaration: Equatable, Sendable {
     try? DeclarationTable.parse(json, key, in: collection)
   }
 
+  /// The setting that it declares; nil if it cannot be read here.
+  func setting(_ key: String, in collection: String) -> DeclaredSetting? {
+    declaration(of: key, in: collection).map {
+      DeclaredSetting(declaration: $0, application: application, version: version)
+    }
+  }
+
   /// Whether an older version of the same application has declared it.
   package func isOlder(than other: SharedDeclaration) -> Bool {
     ByteString(application) == ByteString(other.application) && VersionText.isLess(version, than: other.version)
@@ -130,10 +137,12 @@ extension DeclarationTable {
       WHERE collection = ? AND key = ? AND shared AND declaration IS NOT NULL
       """, collection, key
     ).first(Self.stored)
-    guard let stored, try stored.holds(over: own(key, in: collection)), let content = stored.content else { return nil }
-    return content.declaration(of: key, in: collection).map {
-      DeclaredSetting(declaration: $0, application: content.application, version: content.version)
-    }
+    return try stored.flatMap { try setting($0, key, in: collection) }
+  }
+
+  /// The setting of a declaration by a fleet, if it holds here.
+  private func setting(_ stored: StoredDeclaration, _ key: String, in collection: String) throws -> DeclaredSetting? {
+    try stored.holds(over: own(key, in: collection)) ? stored.content?.setting(key, in: collection) : nil
   }
 
   /// The renames whose former names fleets keep: for versions that other hosts may run, and that no program here may know.
@@ -178,14 +187,8 @@ extension DeclarationTable {
       WHERE collection = ? AND shared AND declaration IS NOT NULL
       """, collection
     ).map { (key: $0.text(4), stored: Self.stored($0)) }
-    return try rows.compactMap { key, stored in
-      guard try stored.holds(over: own(key, in: collection)), let content = stored.content,
-        let declaration = content.declaration(of: key, in: collection)
-      else { return nil }
-      let shared = DeclaredSetting(
-        declaration: declaration, application: content.application, version: content.version)
-      return shared.holds(in: collection, isSuite: isSuite) ? shared : nil
-    }
+    return try rows.compactMap { try setting($0.stored, $0.key, in: collection) }
+      .filter { $0.holds(in: collection, isSuite: isSuite) }
   }
 
   private static func stored(_ row: borrowing Statement.Row) -> StoredDeclaration {
@@ -197,10 +200,9 @@ extension DeclarationTable {
   /// What a program of this host declares while a fleet's declaration holds that differs from it.
   func overruled(_ key: String, in collection: String) throws -> DeclaredSetting? {
     guard try hasShared, let shared = try shared(key, in: collection)?.declaration,
-      let own = try own(key, in: collection),
-      let declaration = own.declaration(of: key, in: collection), !declaration.agrees(with: shared)
+      let own = try own(key, in: collection)?.setting(key, in: collection), !own.declaration.agrees(with: shared)
     else { return nil }
-    return DeclaredSetting(declaration: declaration, application: own.application, version: own.version)
+    return own
   }
 
   /// The declarations by programs of this host, and those of fleets in place of the ones that they overrule.
@@ -211,29 +213,16 @@ extension DeclarationTable {
       WHERE shared AND declaration IS NOT NULL
       """
     ).map { (collection: $0.text(4), key: $0.text(5), stored: Self.stored($0)) }
-    var shared: [Place: DeclaredSetting] = [:]
-    for (collection, key, stored) in rows where try stored.holds(over: self.own(key, in: collection)) {
-      guard let content = stored.content, let declaration = content.declaration(of: key, in: collection) else {
-        continue
-      }
-      shared[Place(declaration)] = DeclaredSetting(
-        declaration: declaration, application: content.application, version: content.version)
+    var shared: [SettingPlace: DeclaredSetting] = [:]
+    for (collection, key, stored) in rows {
+      if let setting = try setting(stored, key, in: collection) { shared[setting.declaration.place] = setting }
     }
     let kept = own.filter { setting in
-      guard let other = shared[Place(setting.declaration)] else { return true }
+      guard let other = shared[setting.declaration.place] else { return true }
       return setting.declaration.agrees(with: other.declaration)
         && ByteString(setting.application) != ByteString(other.application)
     }
     return (kept + shared.values).sorted { $0.order < $1.order }
-  }
-
-  private struct Place: Hashable {
-    let collection: ByteString
-    let key: ByteString
-
-    init(_ declaration: Declaration) {
-      (collection, key) = (ByteString(declaration.collection), ByteString(declaration.name))
-    }
   }
 }
 

@@ -76,22 +76,14 @@ extension ConnectionProxy.ChangeEvent {
   }
 
   private static func sorted(_ changes: [Change]) -> [Change] {
-    changes.sorted {
-      let (a, b) = (ByteString($0.collection), ByteString($1.collection))
-      return a == b ? ByteString($0.key) < ByteString($1.key) : a < b
-    }
+    changes.sorted { $0.place < $1.place }
   }
 
   /// This event combined with a later one.
   func merged(with later: Self) -> Self {
-    struct Place: Hashable {
-      let collection: ByteString
-      let key: ByteString
-    }
-    var merged: [Place: Change] = [:]
+    var merged: [SettingPlace: Change] = [:]
     for change in changes + later.changes {
-      let place = Place(collection: ByteString(change.collection), key: ByteString(change.key))
-      merged[place] = merged[place].map { $0.followed(by: change) } ?? change
+      merged[change.place] = merged[change.place].map { $0.followed(by: change) } ?? change
     }
     return Self(
       origin: origin == later.origin ? origin : .several, changes: Self.sorted(Array(merged.values)),
@@ -117,6 +109,8 @@ extension ConnectionProxy.ChangeEvent.Change {
       collection: change.item.collection.name, key: change.item.key, kind: kind, before: change.before.item,
       after: change.after.item, core: core)
   }
+
+  fileprivate var place: SettingPlace { SettingPlace(key, in: collection) }
 
   func followed(by later: Self) -> Self {
     // The change must be reported even if the value is the same as before.

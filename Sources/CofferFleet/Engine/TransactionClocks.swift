@@ -6,18 +6,13 @@ import Coffer
 struct TransactionClocks {
   /// By the time of the transaction.
   private var clocks: [Int64: HybridClock] = [:]
-  private var times: [Place: Int64] = [:]
-
-  private struct Place: Hashable {
-    let collection: ByteString
-    let key: ByteString
-  }
+  private var times: [SettingPlace: Int64] = [:]
 
   init(of parts: [[LocalChange]], at now: Int64) {
     for change in parts.joined() where !change.isLost {
       let clock = HybridClock.next(at: change.modified, after: change.record, now: now)
       clocks[change.modified] = max(clock, clocks[change.modified] ?? clock)
-      times[Place(collection: ByteString(change.collection), key: ByteString(change.key))] = change.modified
+      times[SettingPlace(change.key, in: change.collection)] = change.modified
     }
   }
 
@@ -33,7 +28,7 @@ struct TransactionClocks {
 
   /// The clock of the last change of a setting; nil if it was not changed.
   subscript(key: String, in collection: String) -> HybridClock? {
-    times[Place(collection: ByteString(collection), key: ByteString(key))].map(transactionClock)
+    times[SettingPlace(key, in: collection)].map(transactionClock)
   }
 }
 

@@ -113,17 +113,12 @@ extension Preferences {
   // MARK: Former settings
 
   private struct TakenOver {
-    var taken: Set<ItemPlace> = []
+    var taken: Set<SettingPlace> = []
     var problems: [SettingProblem] = []
-
-    struct ItemPlace: Hashable {
-      let collection: ByteString
-      let key: ByteString
-    }
 
     /// Whether a value is wrong only because it has not been taken over yet.
     func hasTaken(_ problem: SettingProblem) -> Bool {
-      taken.contains(ItemPlace(collection: ByteString(problem.collection), key: ByteString(problem.key)))
+      taken.contains(SettingPlace(problem.key, in: problem.collection))
     }
   }
 
@@ -135,11 +130,9 @@ extension Preferences {
     let environments = Set(all.compactMap { CollectionEnvironment(collection: $0)?.name }).sorted()
     for key in keys {
       for place in places(of: key, among: all).flatMap({ $0.inEach(of: environments) }) {
-        let name = place.collection
         switch try key.takeOver(session, in: place, except: renames, isTrial: isTrial) {
         case .nothing: break
-        case .taken:
-          result.taken.insert(TakenOver.ItemPlace(collection: ByteString(name), key: ByteString(key.name)))
+        case .taken: result.taken.insert(SettingPlace(key.name, in: place.collection))
         case .problem(let problem): result.problems.append(problem)
         }
       }
