@@ -244,9 +244,12 @@ public struct ManagedSettings: Sendable {
           && names.allSatisfy { if case .string(let key) = $0 { settings[key] != nil } else { false } }
       default: continue
       }
-      let distance = EditDistance.between(name.lowercased(), "locked")
+      let lower = name.lowercased()
+      let distance = EditDistance.between(lower, "locked")
+      // Another form of it, or its letters in another order, can have no other meaning.
+      let isSlip = ["locked", "lock", "locks"].contains(lower) || lower.sorted() == "locked".sorted()
       let place = Place(file: path, line: lines[[name]])
-      if Self.isSlip(name, for: "locked") || namesDefaults && distance <= 2 {
+      if isSlip || namesDefaults && distance <= 2 {
         throw CofferError.malformedSettings(
           source: place.description,
           reason:
@@ -255,12 +258,6 @@ public struct ManagedSettings: Sendable {
       }
       if distance == 1 { doubts.append((name, place)) }
     }
-  }
-
-  /// Whether a name other than `word` can have no other meaning: another form of it, or its letters in another order.
-  private static func isSlip(_ name: String, for word: String) -> Bool {
-    let lower = name.lowercased()
-    return name != word && (["locked", "lock", "locks"].contains(lower) || lower.sorted() == word.sorted())
   }
 
   /// Locks the listed names at their defaults.

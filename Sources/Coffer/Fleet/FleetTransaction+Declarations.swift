@@ -160,7 +160,6 @@ extension Reading where Self: ~Copyable {
   package borrowing func overruledDeclaration(
     forKey key: String, inCollection collection: String
   ) throws -> DeclaredSetting? {
-    let session = session
-    return try session.reading { try session.declarations.overruled(key, in: collection) }
+    try reading { try $0.declarations.overruled(key, in: collection) }
   }
 }

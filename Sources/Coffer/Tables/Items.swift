@@ -284,12 +284,6 @@ package struct Items {
   }
 }
 
-extension HeldValue: StatementValue {
-  package func bind(to statement: Statement, at index: Int32) {
-    withUnsafeBytes { statement.bind(copying: $0, at: index) }
-  }
-}
-
 // MARK: - Columns
 
 extension Items {

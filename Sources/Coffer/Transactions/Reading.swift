@@ -34,6 +34,12 @@ public protocol Reading: ~Copyable {
 extension Reading where Self: ~Copyable {
   package var session: Session { context.session }
 
+  /// Runs `body`, which reads.
+  package borrowing func reading<Result>(_ body: (Session) throws -> Result) throws -> Result {
+    let session = session
+    return try session.reading { try body(session) }
+  }
+
   // MARK: One item
 
   /// The object of a key, or nil.

@@ -201,52 +201,44 @@ extension Reading where Self: ~Copyable {
   ///
   /// - Throws: `CofferError.damaged` when the declaration does not parse.
   package borrowing func declaration(forKey key: String, inCollection collection: String) throws -> Declaration? {
-    let session = session
-    return try session.reading { try session.declarations.declaration(key, in: collection) }
+    try reading { try $0.declarations.declaration(key, in: collection) }
   }
 
   /// Whether a setting is declared as a secret: its value is hidden also where it is stored as text, or under a former name.
   package borrowing func isDeclaredSecret(_ key: String, inCollection collection: String) throws -> Bool {
-    let session = session
-    return try session.reading { try session.isDeclaredSecret(key, in: collection) }
+    try reading { try $0.isDeclaredSecret(key, in: collection) }
   }
 
   /// The versions of programs that have declared settings, and may run or are the newest.
   package borrowing func programVersions() throws -> [ProgramVersion] {
-    let session = session
-    return try session.reading { try VersionTable(connection: session.connection).all() }
+    try reading { try VersionTable(connection: $0.connection).all() }
   }
 
   /// Whether the declarations of a version are in force, and not those of a newer one.
   package borrowing func isInForce(_ version: String?, of application: String) throws -> Bool {
-    let session = session
-    return try session.reading { try session.declarations.application(application, version: nil)?.version == version }
+    try reading { try $0.declarations.application(application, version: nil)?.version == version }
   }
 
   /// The renames whose former names are kept.
   package borrowing func renames() throws -> [Rename] {
-    let session = session
-    return try session.reading { try session.renames().all }
+    try reading { try $0.renames().all }
   }
 
   /// The other names of a setting that are kept; usually none.
   package borrowing func otherNames(ofKey key: String, inCollection collection: String) throws -> [SettingPlace] {
-    let session = session
-    return try session.reading { try session.otherNames(of: key, in: collection) }
+    try reading { try $0.otherNames(of: key, in: collection) }
   }
 
   /// The items that have not followed another name of their setting.
   package borrowing func itemsBehind() throws -> [RenameTable.Behind] {
-    let session = session
-    return try session.reading { try RenameTable(connection: session.connection).behind() }
+    try reading { try RenameTable(connection: $0.connection).behind() }
   }
 
   /// All declared settings, in the order of their collections and keys.
   ///
   /// - Throws: `CofferError.damaged` when a declaration does not parse.
   package borrowing func declaredSettings() throws -> [DeclaredSetting] {
-    let session = session
-    return try session.reading { try session.declarations.all() }
+    try reading { try $0.declarations.all() }
   }
 }
 

@@ -65,14 +65,12 @@ extension Reading where Self: ~Copyable {
 
   /// Whether an environment exists, even if it is empty.
   package borrowing func hasEnvironment(_ environment: CollectionEnvironment) throws -> Bool {
-    let session = session
-    return try session.reading { try session.storedCollection(environment.collection).map { !$0.isRemoved } ?? false }
+    try reading { try $0.storedCollection(environment.collection).map { !$0.isRemoved } ?? false }
   }
 
   /// Whether there is anything to erase of a collection: it has items, or had some before.
   package borrowing func hasTraces(ofCollection collection: String) throws -> Bool {
-    let session = session
-    return try session.reading { try session.storedCollection(collection) != nil }
+    try reading { try $0.storedCollection(collection) != nil }
   }
 }
 

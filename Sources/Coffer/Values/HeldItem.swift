@@ -1,3 +1,5 @@
+import CofferStorage
+
 /// A value in memory; the most common kinds are decoded.
 package enum HeldValue: Sendable {
   case bool(Bool)
@@ -122,6 +124,12 @@ extension HeldValue: Equatable {
     // A kind with a case of its own is `.stored` only if its bytes are malformed.
     default: false
     }
+  }
+}
+
+extension HeldValue: StatementValue {
+  package func bind(to statement: Statement, at index: Int32) {
+    withUnsafeBytes { statement.bind(copying: $0, at: index) }
   }
 }
 
