@@ -1,5 +1,6 @@
 """The timeline: who changed what and when, and the ways back."""
 
+import datetime
 import json
 import time
 import unittest
@@ -54,11 +55,15 @@ class TimelineTests(PageCase):
         self.browser.press("Save", "dialog")
         self.wait_value("notes/new", "made later")
 
+    def moment_after_the_last_change(self):
+        """A moment in milliseconds, as commits have them, once the clock is past it: what is changed from now on is later."""
+        last = json.loads(self.store.prefs("log", "--json"))[0]["time"]
+        moment = round(datetime.datetime.fromisoformat(last).timestamp() * 1000) + 1
+        self.browser.wait(lambda: time.time_ns() // 1_000_000 > moment, interval=0.001)
+        return moment / 1000
+
     def test_everything_is_put_back_to_a_moment_as_one_reviewed_transaction(self):
-        # The times of commits have milliseconds.
-        time.sleep(0.01)
-        moment = time.time()
-        time.sleep(0.01)
+        moment = self.moment_after_the_last_change()
         self.store.prefs("set", "notes/first", "Bring the butter")
         self.store.prefs("set", "notes/first", "Bring the beer")
         self.store.prefs("unset", "notes/new")
@@ -126,8 +131,6 @@ class ReadOnlyTimelineTests(PageCase):
         self.browser.click("#timeline")
         self.browser.wait(lambda: "notes/first" in (self.browser.text(".timeline ol") or ""))
         self.assertEqual(self.browser.all(".timeline .back, #go-back, .timeline .notes button"), [])
-
-
 
 
 if __name__ == "__main__":
