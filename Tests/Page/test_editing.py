@@ -208,6 +208,28 @@ class EditingTests(PageCase):
         self.browser.wait(lambda: "it has changed since" in self.browser.text("#messages"))
         self.assertEqual(self.stored("notes/first"), "theirs")
 
+    def test_limits_beyond_the_numbers_of_javascript_hold_to_the_last_digit(self):
+        self.store.declare([
+            {"name": "id", "collection": "far", "type": "int", "default": 9007199254740993,
+             "limits": [{"minimum": 9007199254740993, "maximum": 9223372036854775807}], "summary": "A large number"},
+            {"name": "pick", "collection": "far", "type": "int", "default": 9007199254740993,
+             "limits": [{"choices": [9007199254740993, 9007199254740995]}], "summary": "One of two"}], application="org.example.far")
+        self.browser.wait(lambda: self.browser.row("far/id"))
+        self.assertEqual(self.browser.row("far/id")["value"], "9007199254740993")
+        self.browser.choose("far/id")
+        self.browser.wait(lambda: "9007199254740993 to 9223372036854775807" in self.browser.text("#editor-limits"))
+        self.assertIn("Default\n9007199254740993\n", self.browser.text("#details dl"))
+        self.browser.fill("#editor input", "9007199254740992")
+        self.browser.wait(lambda: "9007199254740993 to 9223372036854775807" in self.browser.text("#editor-problem"))
+        self.browser.fill("#editor input", "9007199254740995")
+        self.browser.keys(Keys.ENTER)
+        self.wait_value("far/id", "9007199254740995")
+        self.browser.choose("far/pick")
+        self.browser.wait(lambda: [option.text for option in self.browser.all("#editor option")] == ["9007199254740993", "9007199254740995"])
+        Select(self.browser.one("#editor select")).select_by_visible_text("9007199254740995")
+        self.browser.click("#save-one")
+        self.wait_value("far/pick", "9007199254740995")
+
     def test_history_has_authors_and_differences_and_one_button_to_restore(self):
         self.store.prefs("history", "--keep", "notes")
         self.store.prefs("set", "notes/first", "Bring the bread", "--actor", "ticket-7")

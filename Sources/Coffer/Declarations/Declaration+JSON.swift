@@ -10,6 +10,9 @@ extension Declaration {
   /// The declaration as one JSON object, always in the same form.
   package var json: String { JSONText.text(.dictionary(members), bigIntegers: .numbers) }
 
+  /// The same with integers as strings that a double cannot hold, for JavaScript.
+  package var jsonForJavaScript: String { JSONText.text(.dictionary(members), bigIntegers: .strings) }
+
   /// Parses a JSON object in the form of ``json``; unknown names are ignored.
   ///
   /// - Throws: `CofferError.malformedSettings`, naming the problem.

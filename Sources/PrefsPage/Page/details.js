@@ -10,7 +10,7 @@ import { newText } from "./changes.js";
 const revealTime = 10;
 
 export class Details {
-  /// - hooks: `close()`, `isReadOnly()`, `unlock()`, `confirm(title, text, button)`.
+  /// - hooks: `close()`, `isReadOnly()`, `mayReveal()`, and `unlock()`.
   constructor(box, changes, hooks) {
     this.box = box;
     this.changes = changes;
@@ -88,7 +88,9 @@ export class Details {
     return this.setting && names.some(([collection, key]) => collection === this.setting.collection && key === this.setting.key);
   }
 
-  focus() { (this.box.querySelector("#editor input, #editor textarea, #editor select, #editor button") ?? this.box).focus(); }
+  focus() {
+    (this.box.querySelector("#editor input, #editor textarea, #editor select, #editor button") ?? this.box).focus();
+  }
 
   // Drawing
 
@@ -105,7 +107,8 @@ export class Details {
       setting.problem && element("p", { class: "problem", role: "note" }, `It ${visible(setting.problem)}`),
       setting.locked && element("p", { class: "locked", role: "note" },
         `An administrator of this computer has locked it, in ${visible(setting.locked)}.`),
-      this.conflict(pending), this.valueArea(pending), this.facts(), this.datesArea(), this.historyArea(), this.links());
+      this.conflict(pending), this.valueArea(pending), this.facts(), this.datesArea(),
+      this.historyArea(), this.links());
     this.say(pending?.problem);
     this.drawn = this.state();
   }
@@ -190,7 +193,7 @@ export class Details {
     const origin = { store: "this store", default: "the default" }[setting.origin] ?? setting.origin?.replace(/^parent:/, "");
     const facts = [
       ["Type", declaration?.type ?? setting.type],
-      ["Default", declaration && (declaration.default === undefined ? "none" : JSON.stringify(declaration.default))],
+      ["Default", declaration && defaultText(declaration)],
       ["Effect", declaration && (declaration.effect === "restart" ? "when the program next starts" : "immediately")],
       ["Since", declaration?.since], ["Deprecated", declaration?.deprecated], ["Declared by", setting.declaredBy],
       ["Value from", origin], ["Changed", timeText(setting.modified)], ["By", authorText(setting.author)],
@@ -235,6 +238,8 @@ export class Details {
     } }, element("summary", {}, "Expiry and renewal"), box);
     return area;
   }
+
+  // Another name, and other environments
 
   /// The same in a terminal.
   links() {
@@ -383,6 +388,12 @@ export class Details {
   restore(version) {
     this.changes.save([{ setting: this.setting, restore: version.version, earlier: shortValue(version) }]);
   }
+}
+
+/// The default of a declaration as it is written; large integers come as texts.
+function defaultText({ type, default: value }) {
+  if (value === undefined) return "none";
+  return type === "int" ? String(value) : JSON.stringify(value);
 }
 
 /// Keeps the earlier values of a collection from now on. Resolves to whether it does.

@@ -40,8 +40,8 @@ export function problemOfLimits(value, type, declaration) {
 
 function refusal(value, type, limit) {
   if (limit.minimum !== undefined || limit.maximum !== undefined) {
-    const number = type === "date" ? Date.parse(value) : Number(value);
-    const bound = (bound) => type === "date" ? Date.parse(bound) : Number(bound);
+    const number = comparable(value, type);
+    const bound = (bound) => comparable(bound, type);
     const isBelow = limit.minimum !== undefined && number < bound(limit.minimum);
     const isAbove = limit.maximum !== undefined && number > bound(limit.maximum);
     if (!isBelow && !isAbove) return undefined;
@@ -57,6 +57,12 @@ function refusal(value, type, limit) {
   }
   // The program checks patterns: the browser could take hours to match a malicious one.
   return undefined;
+}
+
+/// What compares as the value does: a double would round integers beyond 2⁵³, which come as texts.
+function comparable(value, type) {
+  if (type === "date") return Date.parse(value);
+  return integer.test(String(value).trim()) ? BigInt(String(value).trim()) : Number(value);
 }
 
 function countOf(value, type) {

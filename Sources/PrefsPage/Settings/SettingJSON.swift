@@ -26,7 +26,7 @@ struct SettingJSON {
     let fits = text.utf8.count <= Self.rowByteCount && !text.unicodeScalars.contains { $0.value < 0x20 }
     if setting.isEditable, fits, let type, Self.rowTypes.contains(type), value != nil || type != "bool" {
       members.append(("text", JSONText.quoted(text)))
-      if let declaration { members.append(("declaration", declaration.json)) }
+      if let declaration { members.append(("declaration", declaration.jsonForJavaScript)) }
     }
     return JSONText.object(members)
   }
@@ -43,13 +43,15 @@ struct SettingJSON {
     ]
     if let setting = reader.declared.setting(key, in: collection) {
       members += [
-        ("declaration", setting.declaration.json),
+        ("declaration", setting.declaration.jsonForJavaScript),
         ("limitWords", JSONText.array(setting.declaration.limits.map { JSONText.quoted($0.words) })),
         ("declaredBy", JSONText.quoted(setting.ownerText)),
       ]
     }
     let author = try author(key, collection, transaction)
-    members.append(("author", author.map(ChangeText.json) ?? "null"))
+    members += [
+      ("author", author.map(ChangeText.json) ?? "null"),
+    ]
     return JSONText.object(members)
   }
 

@@ -23,6 +23,17 @@ test("texts are values of their types or not", () => {
   for (const [type, texts] of Object.entries(bad)) for (const text of texts) assert.ok(problemOfText(text, type), `${type} ${text}`);
 });
 
+test("integers beyond 2⁵³ are compared by all of their digits", () => {
+  const range = limits({ minimum: "-9007199254740993", maximum: "9007199254740993" });
+  assert.equal(problemOfLimits("9007199254740993", "int", range), undefined);
+  assert.match(problemOfLimits("9007199254740994", "int", range), /-9007199254740993 to 9007199254740993/);
+  assert.equal(problemOfLimits("-9007199254740993", "int", range), undefined);
+  assert.match(problemOfLimits("-9007199254740994", "int", range), /to 9007199254740993/);
+  assert.match(problemOfLimits("18446744073709551615", "int", limits({ maximum: "18446744073709551614" })), /or less/);
+  assert.match(problemOfLimits("1.5", "double", limits({ maximum: 1 })), /1 or less/);
+  assert.equal(problemOfLimits("+7", "int", limits({ minimum: 6.5 })), undefined);
+});
+
 test("ranges, counts and what only the program can check", () => {
   const range = limits({ minimum: 6, maximum: 72 });
   assert.equal(problemOfLimits("6", "int", range), undefined);

@@ -46,3 +46,4 @@ test("the button of a plan", () => {
   assert.equal(saveLabel({ plan: 1, count: 3 }), "Save 3 changes as one");
   assert.equal(saveLabel({ plan: null, count: 3 }), "Save");
 });
+
