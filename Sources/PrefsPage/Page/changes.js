@@ -119,6 +119,22 @@ export class Changes {
     }
   }
 
+  /// Gives a setting another name. Resolves to why it cannot, as a sentence; undefined once it has that name.
+  async rename(setting, to) {
+    if (this.get(setting)) return "Save or discard its change first.";
+    const { collection, key, version } = setting;
+    try {
+      const answer = await call("rename", { collection, key, version, to });
+      const notes = (answer.notes ?? []).map(visible);
+      if (notes.length > 0) return notes.join(" ");
+      this.remember(answer, `Renamed ${visible(nameOf(setting))} to ${visible(nameOf(to))}.`);
+      return undefined;
+    } catch (error) {
+      if (error.kind === "vaultLocked" && await this.hooks.unlock()) return this.rename(setting, to);
+      return visible(error.message);
+    }
+  }
+
   remember(answer, text) {
     this.takeUndoing(answer.undoing);
     this.draw();

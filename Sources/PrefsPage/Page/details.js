@@ -107,7 +107,7 @@ export class Details {
       setting.problem && element("p", { class: "problem", role: "note" }, `It ${visible(setting.problem)}`),
       setting.locked && element("p", { class: "locked", role: "note" },
         `An administrator of this computer has locked it, in ${visible(setting.locked)}.`),
-      this.conflict(pending), this.valueArea(pending), this.facts(), this.datesArea(),
+      this.conflict(pending), this.valueArea(pending), this.facts(), this.datesArea(), this.renameArea(),
       this.historyArea(), this.links());
     this.say(pending?.problem);
     this.drawn = this.state();
@@ -206,8 +206,7 @@ export class Details {
 
   datesArea() {
     const { setting } = this;
-    const isStored = setting.version !== null && setting.version !== undefined;
-    if (this.hooks.isReadOnly() || setting.locked || setting.isNew || !isStored) return undefined;
+    if (!this.isStoredAndFree()) return undefined;
     const expires = dateField(setting.expires, { id: "expires" });
     const due = dateField(setting.due, { id: "due" });
     const problem = element("p", { class: "problem", role: "alert" });
@@ -240,6 +239,37 @@ export class Details {
   }
 
   // Another name, and other environments
+
+  /// Whether what is stored here may be changed.
+  isStoredAndFree() {
+    const { setting } = this;
+    return !this.hooks.isReadOnly() && !setting.locked && !setting.isNew && setting.version !== null && setting.version !== undefined;
+  }
+
+  renameArea() {
+    const { setting } = this;
+    if (!this.isStoredAndFree()) return undefined;
+    const collection = element("input", { type: "text", id: "rename-collection", value: setting.collection, spellcheck: false });
+    const key = element("input", { type: "text", id: "rename-key", value: setting.key, spellcheck: false, required: true });
+    const problem = element("p", { class: "problem", role: "alert", id: "rename-problem" });
+    const save = async () => {
+      problem.textContent = nameProblem({ collection: collection.value, key: key.value }) ?? "";
+      if (problem.textContent !== "") return;
+      const to = { collection: collection.value, key: key.value };
+      const reason = await this.changes.rename(setting, to);
+      if (reason) problem.textContent = reason;
+      else await this.show(to, { focus: true });
+    };
+    return element("details", { id: "rename" }, element("summary", {}, "Rename or move"),
+      element("div", { class: "dates", onkeydown: (event) => {
+        if (event.key !== "Enter" || event.target.matches("button")) return;
+        event.preventDefault();
+        event.stopPropagation();
+        save();
+      } },
+      element("label", {}, "Collection ", collection), element("label", {}, "Key ", key), problem,
+      element("div", { class: "line" }, element("button", { type: "button", id: "save-name", class: "main", onclick: save }, "Rename"))));
+  }
 
   /// The same in a terminal.
   links() {
@@ -394,6 +424,13 @@ export class Details {
 function defaultText({ type, default: value }) {
   if (value === undefined) return "none";
   return type === "int" ? String(value) : JSON.stringify(value);
+}
+
+/// Why a name is not one to give, as a sentence; undefined if it is.
+export function nameProblem({ collection, key }) {
+  if (key === "") return "A setting needs a key.";
+  // A blank there is invisible, and the setting could not be found again.
+  return [collection, key].some((text) => text !== text.trim()) ? "A name begins or ends with a blank." : undefined;
 }
 
 /// Keeps the earlier values of a collection from now on. Resolves to whether it does.

@@ -2,7 +2,7 @@
 
 import { call, unlock } from "./server.js";
 import { authorText, element, secretField, message, nameOf, shortValue, timeText, visible } from "./elements.js";
-import { difference } from "./details.js";
+import { difference, nameProblem } from "./details.js";
 import { newText } from "./changes.js";
 
 /**
@@ -86,9 +86,8 @@ export async function askName(collection, collections) {
     element("datalist", { id: "new-collections" }, collections.map(({ name }) => element("option", { value: name }))), problem,
   ], [cancel, { label: "Go on", isMain: true, act: (close) => {
     const name = { collection: place.value, key: key.value };
-    // A blank there is invisible, and the setting could not be found again.
-    if (Object.values(name).some((text) => text !== text.trim())) problem.textContent = "A name begins or ends with a blank.";
-    else if (name.key) close(name);
+    problem.textContent = nameProblem(name) ?? "";
+    if (problem.textContent === "") close(name);
   } }]);
 }
 

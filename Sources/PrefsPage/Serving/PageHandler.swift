@@ -110,6 +110,7 @@ struct PageHandler: Sendable {
     case "reveal": return try store.reveal(request)
     case "history": return try store.history(request)
     case "change": return try store.change(request)
+    case "rename": return try store.rename(request)
     case "undo": return try store.undo(request)
     case "import": return try store.previewImport(request)
     case "moment": return try store.previewMoment(request)

@@ -184,7 +184,9 @@ extension PageStore {
   /// The settings as they are now, and the number that undoes the save.
   ///
   /// - Parameter describes: Whether to describe the settings; a page that does not show them reads its list again.
-  func answer(_ entries: [UndoRecord.Entry], undone: UndoRecord? = nil, describes: Bool = true) throws -> String {
+  func answer(
+    _ entries: [UndoRecord.Entry], undone: UndoRecord? = nil, describes: Bool = true, notes: [String] = []
+  ) throws -> String {
     let (number, state) = undoing.withLock { undoing in
       (undone.map { undoing.replace($0, with: entries) } ?? undoing.add(entries), undoing.json)
     }
@@ -193,7 +195,10 @@ extension PageStore {
     let settings = try connection.read { transaction in
       try (describes ? entries : []).map { try json.whole($0.key, $0.collection, transaction) }
     }
-    return JSONText.object([("undo", "\(number)"), ("undoing", state), ("settings", JSONText.array(settings))])
+    return JSONText.object([
+      ("undo", "\(number)"), ("undoing", state), ("settings", JSONText.array(settings)),
+      ("notes", JSONText.array(notes.map(JSONText.quoted))),
+    ])
   }
 
   // MARK: - History

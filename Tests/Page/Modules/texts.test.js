@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { authorText, identity, nameOf, shortValue, visible } from "../elements.js";
 import { newText } from "../changes.js";
+import { nameProblem } from "../details.js";
 import { saveLabel } from "../plans.js";
 
 test("invisible characters and those that change the direction become escapes", () => {
@@ -47,3 +48,9 @@ test("the button of a plan", () => {
   assert.equal(saveLabel({ plan: null, count: 3 }), "Save");
 });
 
+test("a name has a key, and no blanks at its ends, where they are invisible", () => {
+  assert.equal(nameProblem({ collection: "", key: "a b" }), undefined);
+  assert.match(nameProblem({ collection: "notes", key: "" }), /needs a key/);
+  assert.match(nameProblem({ collection: "notes ", key: "a" }), /blank/);
+  assert.match(nameProblem({ collection: "notes", key: "\u00a0a" }), /blank/);
+});
