@@ -127,6 +127,34 @@ class FirefoxTests(PageCase):
         firefox.click("dialog button.main")
         self.wait_value("notes/first", "Bring the milk")
 
+    def test_sections_fold_and_a_setting_gets_another_name(self):
+        firefox = self.firefox
+        firefox.script("const menu = document.getElementById('order'); menu.value = 'sections'; menu.dispatchEvent(new Event('change'))")
+        firefox.wait(lambda: "mail" in (firefox.text("#rows") or "") and firefox.script("return document.querySelectorAll('.fold').length > 2"))
+        firefox.click(".fold")
+        firefox.wait(lambda: firefox.script("return document.querySelector('.fold').getAttribute('aria-expanded')") == "false")
+        firefox.choose("notes/first")
+        firefox.click("#rename summary")
+        firefox.type("#rename-key", "shopping\ue007")
+        self.wait_value("notes/shopping", "Bring the milk")
+        firefox.wait(lambda: firefox.text("#details-title") == "notes/shopping")
+
+    def test_environments_are_columns_changed_in_their_cells_and_copied(self):
+        firefox = self.firefox
+        self.store.prefs("env", "create", "notes@staging")
+        firefox.click("#compare:not([hidden])")
+        cell = "[id='row-0-1']"
+        firefox.wait(lambda: firefox.text(f"{cell} .value") == "3")
+        firefox.click(f"{cell} .editable")
+        firefox.type(f"{cell} input", "8\ue007")
+        self.wait_value("notes@staging/count", "8")
+        firefox.wait(lambda: firefox.script(f"return document.querySelector(\"{cell}\").classList.contains('differs')"))
+        firefox.click(f"{cell} .summary")
+        firefox.click("#copy-across")
+        firefox.wait(lambda: "3 → 8" in (firefox.text("dialog .review") or ""))
+        firefox.click("#apply:enabled")
+        self.wait_value("notes/count", "8")
+
     def test_a_sealed_value_is_revealed_and_hidden_again(self):
         firefox = self.firefox
         firefox.choose("vault/pin")

@@ -119,6 +119,17 @@ export class Changes {
     }
   }
 
+  /// Asks for changes that the program prepares and the page shows; undefined, with a message, if it cannot.
+  async plan(name, request) {
+    try {
+      return await call(name, request);
+    } catch (error) {
+      if (error.kind === "vaultLocked" && await this.hooks.unlock()) return this.plan(name, request);
+      message(visible(error.message), { isError: true });
+      return undefined;
+    }
+  }
+
   /// Gives a setting another name. Resolves to why it cannot, as a sentence; undefined once it has that name.
   async rename(setting, to) {
     if (this.get(setting)) return "Save or discard its change first.";

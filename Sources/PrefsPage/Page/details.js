@@ -10,7 +10,7 @@ import { newText } from "./changes.js";
 const revealTime = 10;
 
 export class Details {
-  /// - hooks: `close()`, `isReadOnly()`, `mayReveal()`, and `unlock()`.
+  /// - hooks: `close()`, `isReadOnly()`, `mayReveal()`, `unlock()`, and `copyAcross(setting, collection)`.
   constructor(box, changes, hooks) {
     this.box = box;
     this.changes = changes;
@@ -107,7 +107,7 @@ export class Details {
       setting.problem && element("p", { class: "problem", role: "note" }, `It ${visible(setting.problem)}`),
       setting.locked && element("p", { class: "locked", role: "note" },
         `An administrator of this computer has locked it, in ${visible(setting.locked)}.`),
-      this.conflict(pending), this.valueArea(pending), this.facts(), this.datesArea(), this.renameArea(),
+      this.conflict(pending), this.valueArea(pending), this.facts(), this.datesArea(), this.renameArea(), this.copyArea(),
       this.historyArea(), this.links());
     this.say(pending?.problem);
     this.drawn = this.state();
@@ -269,6 +269,15 @@ export class Details {
       } },
       element("label", {}, "Collection ", collection), element("label", {}, "Key ", key), problem,
       element("div", { class: "line" }, element("button", { type: "button", id: "save-name", class: "main", onclick: save }, "Rename"))));
+  }
+
+  /// Copies the value in force to another environment, once the user has seen what that changes.
+  copyArea() {
+    const { setting } = this;
+    if (this.hooks.isReadOnly() || setting.isNew || !setting.siblings?.length || setting.value === undefined && !setting.long) return undefined;
+    const menu = element("select", { id: "copy-to", "aria-label": "Copy the value to" },
+      setting.siblings.map((name) => element("option", { value: `c:${name}` }, collectionName(name))));
+    return element("p", { class: "line" }, "Copy the value to ", menu, element("button", { type: "button", id: "copy-across", onclick: () => this.hooks.copyAcross(setting, menu.value.slice(2)) }, "Copy…"));
   }
 
   /// The same in a terminal.

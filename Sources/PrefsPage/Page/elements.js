@@ -85,6 +85,15 @@ export function authorText(author) {
 
 export function timeText(text) { return text ? new Date(text).toLocaleString() : ""; }
 
+/// A time in few letters: of today its hour, of this year its day.
+export function shortTime(text, now = new Date()) {
+  if (!text) return "";
+  const time = new Date(text);
+  if (time.toDateString() === now.toDateString()) return time.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+  const isThisYear = time.getFullYear() === now.getFullYear();
+  return time.toLocaleDateString([], { day: "numeric", month: "short", year: isThisYear ? undefined : "2-digit" });
+}
+
 /// How long a secret stays in the clipboard, in seconds.
 const clipboardTime = 30;
 

@@ -7,13 +7,15 @@ import { Details } from "./details.js";
 import { SettingsList, Sidebar } from "./list.js";
 import { copy, element, message, nameOf, secretField, visible } from "./elements.js";
 import { askName, askPassphrase, examine, review, showHelp } from "./dialogs.js";
-import { exportSettings, importFile } from "./plans.js";
+import { copyCollection, copySetting, exportSettings, importFile } from "./plans.js";
 import { showTimeline } from "./timeline.js";
 
 /** @type {(id: string) => any} */
 const node = (id) => document.getElementById(id);
 const searchBox = node("search");
 let about = {};
+const compare = node("compare");
+const onlyDifferent = node("only-different");
 let isNarrow = matchMedia("(max-width: 50rem)");
 
 const changes = new Changes(node("pending"), node("undo"), node("redo"), {
@@ -43,10 +45,11 @@ const details = new Details(node("details"), changes, {
   },
   isReadOnly: () => about.readOnly,
   mayReveal: () => about.mayReveal,
+  copyAcross: (setting, to) => copySetting(setting, to, changes),
   unlock: () => askPassphrase(about.vaultKeyFile),
 });
 
-const list = new SettingsList(node("list"), node("rows"), {
+const list = new SettingsList(node("list"), node("columns"), node("rows"), {
   // On a phone the details would hide the list.
   selected(setting) { if (!isNarrow.matches || !details.box.hidden) details.show(setting); },
   opened: openSelected,
@@ -56,6 +59,7 @@ const list = new SettingsList(node("list"), node("rows"), {
   isReadOnly: () => about.readOnly,
   save: (change) => changes.saveInTurn(change),
   isOwn: (before, after) => changes.isOwn(before, after),
+  copyColumn: (from, others) => copyCollection(from, others, changes),
   collect(change) {
     changes.collect(change);
     details.show(change.setting);
@@ -71,7 +75,11 @@ function openSelected() {
   details.show(setting, { focus: true });
 }
 
-function counted({ total, collections, unlocked, problem }) {
+function counted({ total, collections, unlocked, problem, environments }) {
+  const isComparing = list.columns !== null;
+  compare.hidden = !environments;
+  onlyDifferent.parentElement.hidden = !isComparing;
+  node("order").parentElement.hidden = isComparing;
   node("count").textContent = total === 1 ? "1 setting" : `${total.toLocaleString()} settings`;
   node("vault").hidden = !unlocked;
   node("empty").textContent = total > 0 ? "" : problem ?? emptyText();
@@ -80,7 +88,8 @@ function counted({ total, collections, unlocked, problem }) {
 
 /// Why the list is empty.
 function emptyText() {
-  const { search, filter: kind } = filter();
+  const { search, filter: kind, onlyDifferent } = filter();
+  if (onlyDifferent && list.columns !== null) return "Nothing differs between the environments.";
   if (search.trim() !== "") return "No setting matches the search.";
   if (kind === "changed") return "Nothing differs from its default.";
   if (kind === "problems") return "There are no problems.";
@@ -92,6 +101,9 @@ function filter() {
     search: searchBox.value,
     filter: /** @type {HTMLInputElement} */ (document.querySelector("input[name=filter]:checked")).value,
     collection: sidebar.current,
+    order: node("order").value,
+    columns: compare.getAttribute("aria-pressed") === "true",
+    onlyDifferent: onlyDifferent.checked,
   };
 }
 
@@ -158,6 +170,13 @@ searchBox.addEventListener("keydown", (event) => {
   } else if (event.key === "Escape" && searchBox.value === "") {
     node("list").focus();
   }
+});
+node("order").addEventListener("change", show);
+onlyDifferent.addEventListener("change", show);
+compare.addEventListener("click", () => {
+  compare.setAttribute("aria-pressed", list.columns === null ? "true" : "false");
+  onlyDifferent.checked = false;
+  show();
 });
 document.querySelectorAll("input[name=filter]").forEach((input) => input.addEventListener("change", show));
 node("help").addEventListener("click", showHelp);

@@ -34,6 +34,38 @@ export async function reviewPlan(title, plan, changes) {
   return save === true && changes.apply(plan);
 }
 
+/// Shows what copying the value of a setting to another collection would change, and saves that.
+export async function copySetting({ collection, key }, to, changes) {
+  const plan = await changes.plan("copy", { from: collection, to, key });
+  if (plan) await reviewPlan(`Copy to ${collectionName(to)}`, plan, changes);
+}
+
+/// Shows what copying all that is set in a collection to another of its environments would change, and saves that.
+export async function copyCollection(from, siblings, changes) {
+  const menu = element("select", { id: "copy-into" }, siblings.map((name) => element("option", { value: `c:${name}` }, collectionName(name))));
+  const box = element("div", { role: "status" });
+  let plan;
+  const show = async () => {
+    const into = menu.value;
+    plan = undefined;
+    const answer = await changes.plan("copy", { from, to: into.slice(2) });
+    // Another one was chosen meanwhile, or the dialog was closed.
+    if (into !== menu.value || !box.isConnected) return;
+    plan = answer;
+    fill(box, plan && planned(plan));
+    const save = /** @type {HTMLButtonElement} */ (document.getElementById("apply"));
+    save.textContent = plan ? saveLabel(plan) : "Save";
+    save.disabled = !plan || plan.plan === null;
+  };
+  menu.addEventListener("change", show);
+  const closed = open(`Copy ${collectionName(from)}`, [
+    element("p", {}, element("label", {}, "To ", menu)),
+    element("p", {}, "What is set there and not here stays. All changes are saved in one transaction, or none."), box,
+  ], [cancel, { label: "Save", id: "apply", isMain: true, act: (close) => { if (plan && plan.plan !== null) close(true); } }]);
+  show();
+  if (await closed) await changes.apply(plan);
+}
+
 /// Asks for the collection of a file's settings, shows what the file would change, and saves that.
 ///
 /// - context: `changes`; the chosen `collection`, or null, and all `collections`; `unlock()`.

@@ -44,17 +44,24 @@ export class RowEditing {
 
   isIn(setting) { return this.field !== undefined && setting !== undefined && identity(this.field.setting) === identity(setting); }
 
-  /// Replaces the value of a row with a field.
-  begin(row, setting) {
-    const control = row.querySelector(".value input, .value select");
+  /**
+   * Replaces the value of a row with a field.
+   *
+   * @param {HTMLElement} row
+   * @param {any} setting
+   * @param {HTMLElement} place The part of the row that shows the setting.
+   */
+  begin(row, setting, place = row) {
+    const control = /** @type {HTMLElement | null} */ (place.querySelector(".value input, .value select"));
     if (control) return control.focus();
-    if (!this.allows(setting) || !row.querySelector(".editable")) return undefined;
+    const cell = place.querySelector(".editable");
+    const summary = place.querySelector(".summary");
+    if (!this.allows(setting) || !cell || !summary) return undefined;
     const type = editedType(setting);
-    const summary = row.querySelector(".summary");
     const usual = summary.textContent;
     const say = (problem) => {
       summary.textContent = problem ?? usual;
-      row.classList.toggle("refused", Boolean(problem));
+      place.classList.toggle("refused", Boolean(problem));
       input.setAttribute("aria-invalid", problem ? "true" : "false");
     };
     const editor = editorFor({
@@ -75,7 +82,7 @@ export class RowEditing {
     // If only the window loses the focus, the field still has it in the page.
     input.addEventListener("blur", () => { if (document.activeElement !== input) this.leave({ isBlur: true }); });
     summary.setAttribute("aria-live", "assertive");
-    row.querySelector(".value").replaceChildren(input);
+    cell.replaceChildren(input);
     row.classList.add("editing");
     input.focus();
     input.select();

@@ -25,6 +25,7 @@ enum PageFiles {
     case "dialogs.js": File(type: script, bytes: PackageResources.dialogs_js)
     case "plans.js": File(type: script, bytes: PackageResources.plans_js)
     case "timeline.js": File(type: script, bytes: PackageResources.timeline_js)
+    case "columns.js": File(type: script, bytes: PackageResources.columns_js)
     case "rows.js": File(type: script, bytes: PackageResources.rows_js)
     case "elements.js": File(type: script, bytes: PackageResources.elements_js)
     default: nil

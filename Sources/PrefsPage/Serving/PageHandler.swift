@@ -114,6 +114,7 @@ struct PageHandler: Sendable {
     case "undo": return try store.undo(request)
     case "import": return try store.previewImport(request)
     case "moment": return try store.previewMoment(request)
+    case "copy": return try store.previewCopy(request)
     case "apply": return try store.apply(request)
     case "timeline": return try store.timeline(request)
     case "keepHistory": return try store.keepHistory(request)

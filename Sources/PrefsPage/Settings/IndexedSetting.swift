@@ -35,6 +35,8 @@ struct IndexedSetting: Sendable {
   let isLocked: Bool
   /// The lower-case text of who changed it last; empty if unknown.
   let authorText: [UInt8]
+  /// In an environment: whether its value is not simply the parent's.
+  let isOwn: Bool
 
   /// The order of the list: by collection, then by key, byte by byte.
   static func precedes(_ first: (collection: String, key: String), _ second: (collection: String, key: String)) -> Bool

@@ -69,6 +69,21 @@ struct PageRequest {
     }
   }
 
+  /// How to list settings.
+  func arrangement() throws -> ListArrangement {
+    let order = try optionalText("order") ?? ListArrangement.Order.name.rawValue
+    guard let order = ListArrangement.Order(rawValue: order) else { throw Failure(.usage, "unknown order.") }
+    let folded =
+      members["folded"] == nil
+      ? []
+      : try objects("folded").map { section in
+        ListArrangement.Section(
+          collection: ByteString(try section.text("collection")),
+          part: try section.optionalText("part").map { ByteString($0) })
+      }
+    return ListArrangement(filter: try filter(), order: order, folded: Set(folded))
+  }
+
   /// Which settings to list.
   func filter() throws -> SettingFilter {
     let kind = try optionalText("filter") ?? SettingFilter.Kind.all.rawValue

@@ -112,7 +112,7 @@ extension PageStore {
   }
 
   /// Why a value cannot be set.
-  private func problem(
+  func problem(
     _ value: Value, _ key: String, _ collection: String, _ transaction: borrowing ReadTransaction
   ) -> String? {
     do {

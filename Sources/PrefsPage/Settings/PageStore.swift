@@ -118,33 +118,91 @@ final class PageStore: Sendable {
 
   /// A part of the list, with the counts for the sidebar.
   func list(_ request: PageRequest) throws -> String {
-    let filter = try request.filter()
-    let offset = Int(max(0, try request.integer("offset") ?? 0))
+    let arrangement = try request.arrangement()
+    // A collection without environments is listed as usual.
+    let hasColumns = withIndex { !$0.families(of: arrangement.filter.collection).isEmpty }
+    if request.flag("columns"), hasColumns { return try columns(request) }
+    let part = try part(of: request)
+    let (slice, total, count, state) = index.withLock { index in
+      let matches = index.matches(arrangement.filter)
+      let slice: [ListRow]
+      let count: Int
+      if arrangement.order == .name {
+        slice = matches[part.clamped(to: matches.indices)].map { .setting(index.settings[$0].name) }
+        count = matches.count
+      } else {
+        let list = index.arranged(arrangement)
+        slice = list.rows[part.clamped(to: list.rows.indices)].map { row in
+          switch row {
+          case .setting(let place): .setting(index.settings[place].name)
+          case .section(let place): .section(list.sections[place])
+          }
+        }
+        count = list.rows.count
+      }
+      return (slice, matches.count, count, ListState(&index, arrangement.filter))
+    }
+    let json = SettingJSON(reader: state.reader, scope: scope)
+    return try connection.read { transaction in
+      let rows = try slice.map { row in
+        switch row {
+        case .setting(let name): try json.row(name.key, name.collection, transaction)
+        case .section(let section): section.json
+        }
+      }
+      return JSONText.object(
+        [("total", "\(total)"), ("count", "\(count)"), ("rows", JSONText.array(rows))]
+          + (try members(state, transaction)))
+    }
+  }
+
+  private enum ListRow {
+    case setting((collection: String, key: String))
+    case section(ArrangedList.Section)
+  }
+
+  /// What a request wants of a list.
+  func part(of request: PageRequest) throws -> Range<Int> {
     let limit = Int(min(Self.rowLimit, max(0, try request.integer("limit") ?? 100)))
-    let (names, total, counts, revision, reader) = index.withLock { index in
-      let matches = index.matches(filter)
-      let settings = index.settings
-      let names = matches.dropFirst(offset).prefix(limit).map { settings[$0].name }
-      return (names, matches.count, index.counts(filter), index.revision, index.reader)
+    let offset = min(Int.max - limit, Int(clamping: max(0, try request.integer("offset") ?? 0)))
+    return offset..<offset + limit
+  }
+
+  /// What every answer with a list has besides its rows.
+  struct ListState {
+    let revision: Int
+    let reader: SettingReader
+    fileprivate let counts: [(name: String, count: Int)]
+    fileprivate let problem: String?
+    fileprivate let hasEnvironments: Bool
+
+    init(_ index: inout SettingsIndex, _ filter: SettingFilter) {
+      (revision, reader, problem) = (index.revision, index.reader, filter.problem)
+      counts = index.counts(filter)
+      hasEnvironments = !index.families(of: filter.collection).isEmpty
     }
-    let json = SettingJSON(reader: reader)
-    let rows = try connection.read { transaction in
-      try names.map { try json.row($0.key, $0.collection, transaction) }
-    }
-    return JSONText.object([
-      ("revision", "\(revision)"), ("total", "\(total)"), ("offset", "\(offset)"), ("rows", JSONText.array(rows)),
+  }
+
+  func withIndex<R>(_ body: (inout SettingsIndex) throws -> R) rethrows -> R { try index.withLock { try body(&$0) } }
+
+  func members(
+    _ state: ListState, _ transaction: borrowing ReadTransaction
+  ) throws -> [(name: String, json: String)] {
+    [
+      ("revision", "\(state.revision)"),
       (
         "collections",
         JSONText.array(
-          counts.map { name, count in
+          state.counts.map { name, count in
             JSONText.object([
               ("name", JSONText.quoted(name)), ("count", "\(count)"),
-              ("sealed", reader.isSealed(name) ? "true" : "false"),
+              ("sealed", state.reader.isSealed(name) ? "true" : "false"),
             ])
           })
       ),
-      ("unlocked", vault.isUnlocked ? "true" : "false"), ("problem", filter.problem.map(JSONText.quoted) ?? "null"),
-    ])
+      ("unlocked", vault.isUnlocked ? "true" : "false"), ("problem", state.problem.map(JSONText.quoted) ?? "null"),
+      ("environments", state.hasEnvironments ? "true" : "false"),
+    ]
   }
 
   /// One setting with all its details.
@@ -153,7 +211,7 @@ final class PageStore: Sendable {
     return try connection.read { try json.whole(key, collection, $0) }
   }
 
-  var json: SettingJSON { SettingJSON(reader: index.withLock { $0.reader }) }
+  var json: SettingJSON { SettingJSON(reader: index.withLock { $0.reader }, scope: scope) }
 
   /// The setting that a request names.
   func name(in request: PageRequest) throws -> (collection: String, key: String) {

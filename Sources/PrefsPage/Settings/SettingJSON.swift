@@ -4,6 +4,7 @@ import PrefsCommands
 /// Settings as JSON for the page: as `prefs list --json` prints them, with additional members.
 struct SettingJSON {
   let reader: SettingReader
+  let scope: CollectionScope
 
   /// Lists leave out longer values; the setting itself has them.
   private static let listedByteCount = 2048
@@ -51,8 +52,16 @@ struct SettingJSON {
     let author = try author(key, collection, transaction)
     members += [
       ("author", author.map(ChangeText.json) ?? "null"),
+      ("siblings", JSONText.array(siblings(of: collection).map(JSONText.quoted))),
     ]
     return JSONText.object(members)
+  }
+
+  /// The other environments of a collection, and the collection itself.
+  private func siblings(of collection: String) -> [String] {
+    let parent = CollectionEnvironment(collection: collection)?.parent ?? collection
+    let family = reader.showing(parent)
+    return family.count == 1 ? [] : family.filter { !$0.utf8.elementsEqual(collection.utf8) && scope.contains($0) }
   }
 
   private func author(

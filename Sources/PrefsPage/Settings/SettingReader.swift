@@ -142,9 +142,14 @@ struct SettingReader: Sendable {
     }
     let shown: Value?
     var type = declaration?.type.description
+    var isOwn = false
     switch found {
-    case .stored(let stored)?: (shown, type) = (stored.value, stored.info.kind.name)
-    case .locked(let value, _)?, .managed(let value, _)?: (shown, type) = (value, value.kind.name)
+    case .stored(let stored)?:
+      (shown, type) = (stored.value, stored.info.kind.name)
+      isOwn = stored.place == 0
+    case .locked(let value, _)?, .managed(let value, _)?:
+      (shown, type) = (value, value.kind.name)
+      isOwn = true
     case .declared(let value)?: shown = value
     case nil: shown = nil
     }
@@ -164,7 +169,7 @@ struct SettingReader: Sendable {
       isChanged: own != nil && (own?.value == nil || own?.value != declaration?.defaultValue),
       hasProblem: hasProblem, searchText: Array(text.lowercased().utf8),
       type: isSealed(collection) ? Value.Kind.sealed.name : isSecret ? Value.Kind.secret.name : type ?? "any",
-      isLocked: known.locked(key) != nil, authorText: author ?? [])
+      isLocked: known.locked(key) != nil, authorText: author ?? [], isOwn: isOwn)
   }
 }
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { authorText, identity, nameOf, shortValue, visible } from "../elements.js";
+import { authorText, identity, nameOf, shortTime, shortValue, visible } from "../elements.js";
 import { newText } from "../changes.js";
 import { nameProblem } from "../details.js";
 import { saveLabel } from "../plans.js";
@@ -53,4 +53,12 @@ test("a name has a key, and no blanks at its ends, where they are invisible", ()
   assert.match(nameProblem({ collection: "notes", key: "" }), /needs a key/);
   assert.match(nameProblem({ collection: "notes ", key: "a" }), /blank/);
   assert.match(nameProblem({ collection: "notes", key: "\u00a0a" }), /blank/);
+});
+
+test("a time of today has its hour, any other one its day", () => {
+  const now = new Date(2026, 0, 31, 12, 0);
+  assert.equal(shortTime(null, now), "");
+  assert.match(shortTime(new Date(2026, 0, 31, 8, 30).toISOString(), now), /30/);
+  assert.doesNotMatch(shortTime(new Date(2026, 0, 30, 8, 30).toISOString(), now), /:/);
+  assert.match(shortTime(new Date(2024, 5, 1).toISOString(), now), /24/);
 });
