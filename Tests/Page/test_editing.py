@@ -208,6 +208,22 @@ class EditingTests(PageCase):
         self.browser.wait(lambda: "it has changed since" in self.browser.text("#messages"))
         self.assertEqual(self.stored("notes/first"), "theirs")
 
+    def test_the_history_of_a_number_is_a_line(self):
+        self.store.prefs("history", "--keep", "notes")
+        self.browser.choose("notes/count")
+        self.assertEqual(self.browser.all("#chart"), [])
+        for number in ["10", "4", "7"]:
+            self.store.prefs("set", "notes/count", number)
+        self.browser.wait(lambda: (self.browser.text("#chart figcaption") or "").startswith("4 values since"))
+        self.assertTrue(self.browser.text("#chart figcaption").endswith("from 3 to 10"))
+        role, points = self.browser.driver.execute_script("""
+            const drawing = document.querySelector('#chart svg');
+            return [drawing.getAttribute('role'), drawing.querySelector('polyline').getAttribute('points')]""")
+        self.assertEqual((role, len(points.split())), ("img", 8))
+        self.assertEqual(self.browser.console(), [])
+        self.browser.choose("notes/first")
+        self.assertEqual(self.browser.all("#chart"), [])
+
     def test_limits_beyond_the_numbers_of_javascript_hold_to_the_last_digit(self):
         self.store.declare([
             {"name": "id", "collection": "far", "type": "int", "default": 9007199254740993,

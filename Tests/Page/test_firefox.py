@@ -155,6 +155,18 @@ class FirefoxTests(PageCase):
         firefox.click("#apply:enabled")
         self.wait_value("notes/count", "8")
 
+    def test_the_history_of_a_number_is_a_line_and_large_limits_keep_their_digits(self):
+        firefox = self.firefox
+        self.store.prefs("history", "--keep", "notes")
+        self.store.prefs("set", "notes/count", "9")
+        firefox.choose("notes/count")
+        firefox.wait(lambda: (firefox.text("#chart figcaption") or "").endswith("from 3 to 9"))
+        self.store.declare([{"name": "id", "collection": "far", "type": "int", "default": 9007199254740993,
+                             "limits": [{"minimum": 9007199254740993}], "summary": "A large number"}], application="org.example.far")
+        firefox.choose("far/id")
+        firefox.type("#editor input", "9007199254740992")
+        firefox.wait(lambda: "9007199254740993 or more" in (firefox.text("#editor-problem") or ""))
+
     def test_a_sealed_value_is_revealed_and_hidden_again(self):
         firefox = self.firefox
         firefox.choose("vault/pin")

@@ -1,6 +1,7 @@
 // The selected setting: its editor, its declaration, and its history.
 
 import { call } from "./server.js";
+import { lineChart } from "./chart.js";
 import { authorText, collectionName, copy, element, fill, identity, marked, message, nameOf, shortValue, timeText, visible } from "./elements.js";
 import { dateField, editedType, editorFor, types } from "./editors.js";
 import { baseType } from "./limits.js";
@@ -107,7 +108,7 @@ export class Details {
       setting.problem && element("p", { class: "problem", role: "note" }, `It ${visible(setting.problem)}`),
       setting.locked && element("p", { class: "locked", role: "note" },
         `An administrator of this computer has locked it, in ${visible(setting.locked)}.`),
-      this.conflict(pending), this.valueArea(pending), this.facts(), this.datesArea(), this.renameArea(), this.copyArea(),
+      this.conflict(pending), this.valueArea(pending), this.chart(), this.facts(), this.datesArea(), this.renameArea(), this.copyArea(),
       this.historyArea(), this.links());
     this.say(pending?.problem);
     this.drawn = this.state();
@@ -278,6 +279,23 @@ export class Details {
     const menu = element("select", { id: "copy-to", "aria-label": "Copy the value to" },
       setting.siblings.map((name) => element("option", { value: `c:${name}` }, collectionName(name))));
     return element("p", { class: "line" }, "Copy the value to ", menu, element("button", { type: "button", id: "copy-across", onclick: () => this.hooks.copyAcross(setting, menu.value.slice(2)) }, "Copy…"));
+  }
+
+  /// The history of a number as a line, once the program has answered.
+  chart() {
+    const { setting } = this;
+    if (!["int", "double"].includes(setting.type) || setting.hidden || setting.isNew || setting.version === null) return undefined;
+    const name = JSON.stringify([identity(setting), setting.version]);
+    // Drawn again with the rest, it stays.
+    if (this.charted?.name === name) return this.charted.box;
+    const box = element("div", {});
+    this.charted = { name, box };
+    call("history", { collection: setting.collection, key: setting.key }, { isAutomatic: true }).then(({ versions }) => {
+      const drawing = lineChart(versions, setting);
+      if (drawing) box.append(drawing);
+      // It is only an addition: the history itself says what is wrong.
+    }, () => {});
+    return box;
   }
 
   /// The same in a terminal.

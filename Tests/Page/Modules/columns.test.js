@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { linePoints, lineValues } from "../chart.js";
 import { cellsOf, columnName, parentOf } from "../columns.js";
 
 test("a row has one setting, one for each column, or none", () => {
@@ -17,4 +18,15 @@ test("columns are named after the environments of the chosen collection", () => 
   assert.equal(columnName(null, "net@staging"), "net");
   assert.equal(columnName("test", "net@staging"), "net@test");
   assert.equal(columnName("test", null), "@test");
+});
+
+test("the line of a number has all finite values, oldest first", () => {
+  const versions = [{ value: 4, modified: "b" }, { value: "nan", modified: "a" }, { value: "9007199254740993", modified: "0" }];
+  assert.deepEqual(lineValues(versions, { value: 5, version: 3, modified: "c" }).map(({ text }) => text), ["9007199254740993", "4", "5"]);
+  assert.deepEqual(lineValues([], { value: 5, version: null }), []);
+});
+
+test("each value holds until the next one, between the least at the bottom and the greatest at the top", () => {
+  assert.deepEqual(linePoints([0, 10]), [[3, 37], [110, 37], [110, 3], [217, 3]]);
+  assert.deepEqual(linePoints([2, 2]).map(([, y]) => y), [20, 20, 20, 20]);
 });
