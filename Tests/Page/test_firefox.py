@@ -2,8 +2,9 @@
 
 import unittest
 
-from cases import HOLD, PageCase
+from cases import BINARIES, HOLD, PageCase
 from firefox import Firefox
+from harness import Store
 from test_files import DROP
 from test_taken_port import Impostor
 
@@ -166,6 +167,25 @@ class FirefoxTests(PageCase):
         firefox.choose("far/id")
         firefox.type("#editor input", "9007199254740992")
         firefox.wait(lambda: "9007199254740993 or more" in (firefox.text("#editor-problem") or ""))
+
+    def test_a_conflict_of_a_fleet_ends_with_one_click(self):
+        firefox = self.firefox
+        self.store.prefs("fleet", "create", "team", "--at", f"file://{self.store.home}/carrier", "--collection", "notes")
+        self.store.prefs("fleet", "sync")
+        other = Store(BINARIES)
+        self.addCleanup(other.close)
+        other.prefs("fleet", "join", "-", input=self.store.prefs("fleet", "invite", "laptop", "--role", "writer"))
+        self.store.prefs("fleet", "sync")
+        other.prefs("fleet", "sync")
+        self.store.prefs("set", "notes/first", "mine")
+        other.prefs("set", "notes/first", "theirs")
+        other.prefs("fleet", "sync")
+        self.store.prefs("fleet", "sync")
+        firefox.wait(lambda: firefox.text("#fleet") == "Fleet (1 conflict)")
+        firefox.click("#fleet")
+        firefox.wait(lambda: "laptop" in (firefox.text("#members") or ""))
+        firefox.click("#conflicts .restore")
+        self.wait_value("notes/first", "mine")
 
     def test_a_sealed_value_is_revealed_and_hidden_again(self):
         firefox = self.firefox

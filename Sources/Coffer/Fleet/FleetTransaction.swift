@@ -63,6 +63,11 @@ package struct FleetTransaction {
 
   // MARK: Records
 
+  /// Whether the fleet has anything of a collection.
+  package func shares(_ collection: String, in fleet: Int64) throws -> Bool {
+    try reading { try tables.collections(of: fleet) }.contains { $0.utf8.elementsEqual(collection.utf8) }
+  }
+
   package func record(_ key: String, in collection: String, of fleet: Int64) throws -> StoredRecord? {
     try reading { try tables.record(key, in: collection, of: fleet) }
   }

@@ -199,6 +199,7 @@ export class Details {
       ["Since", declaration?.since], ["Deprecated", declaration?.deprecated], ["Declared by", setting.declaredBy],
       ["Value from", origin], ["Changed", timeText(setting.modified)], ["By", authorText(setting.author)],
       ["Expires", timeText(setting.expires)], ["Renew by", timeText(setting.due)],
+      ...(setting.fleets ?? []).map((fleet) => ["Fleet", fleetText(fleet)]),
     ].filter(([, text]) => text);
     return element("dl", {}, facts.map(([name, text]) => [element("dt", {}, name), element("dd", {}, visible(String(text)))]));
   }
@@ -451,6 +452,13 @@ export class Details {
 function defaultText({ type, default: value }) {
   if (value === undefined) return "none";
   return type === "int" ? String(value) : JSON.stringify(value);
+}
+
+/// Where a setting goes, as a sentence for each fleet.
+function fleetText({ carrier, synced, waits }) {
+  const state = synced === null ? "It was not synced yet." : waits ? "This value is not there yet; the next sync takes it."
+    : `Last in sync ${timeText(synced)}.`;
+  return `Shared through ${visible(carrier)}. ${state}`;
 }
 
 /// Why a name is not one to give, as a sentence; undefined if it is.

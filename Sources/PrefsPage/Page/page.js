@@ -8,6 +8,7 @@ import { SettingsList, Sidebar } from "./list.js";
 import { copy, element, message, nameOf, secretField, visible } from "./elements.js";
 import { askName, askPassphrase, examine, review, showHelp } from "./dialogs.js";
 import { copyCollection, copySetting, exportSettings, importFile } from "./plans.js";
+import { showFleets } from "./fleets.js";
 import { showTimeline } from "./timeline.js";
 
 /** @type {(id: string) => any} */
@@ -75,11 +76,13 @@ function openSelected() {
   details.show(setting, { focus: true });
 }
 
-function counted({ total, collections, unlocked, problem, environments }) {
+function counted({ total, collections, unlocked, problem, environments, conflicts }) {
   const isComparing = list.columns !== null;
   compare.hidden = !environments;
   onlyDifferent.parentElement.hidden = !isComparing;
   node("order").parentElement.hidden = isComparing;
+  node("fleet").hidden = conflicts === null;
+  node("fleet").textContent = conflicts > 0 ? `Fleet (${conflicts === 1 ? "1 conflict" : `${conflicts} conflicts`})` : "Fleet";
   node("count").textContent = total === 1 ? "1 setting" : `${total.toLocaleString()} settings`;
   node("vault").hidden = !unlocked;
   node("empty").textContent = total > 0 ? "" : problem ?? emptyText();
@@ -178,6 +181,13 @@ compare.addEventListener("click", () => {
   onlyDifferent.checked = false;
   show();
 });
+node("fleet").addEventListener("click", () => showFleets({
+  changes, isReadOnly: about.readOnly, unlock: () => askPassphrase(about.vaultKeyFile),
+  shows(setting) {
+    document.body.classList.add("editing");
+    details.show(setting, { focus: true });
+  },
+}));
 document.querySelectorAll("input[name=filter]").forEach((input) => input.addEventListener("change", show));
 node("help").addEventListener("click", showHelp);
 node("doctor").addEventListener("click", examine);

@@ -26,6 +26,7 @@ enum PageFiles {
     case "plans.js": File(type: script, bytes: PackageResources.plans_js)
     case "timeline.js": File(type: script, bytes: PackageResources.timeline_js)
     case "columns.js": File(type: script, bytes: PackageResources.columns_js)
+    case "fleets.js": File(type: script, bytes: PackageResources.fleets_js)
     case "chart.js": File(type: script, bytes: PackageResources.chart_js)
     case "rows.js": File(type: script, bytes: PackageResources.rows_js)
     case "elements.js": File(type: script, bytes: PackageResources.elements_js)

@@ -115,6 +115,8 @@ struct PageHandler: Sendable {
     case "import": return try store.previewImport(request)
     case "moment": return try store.previewMoment(request)
     case "copy": return try store.previewCopy(request)
+    case "fleets": return try store.fleets(request)
+    case "resolve": return try store.resolve(request)
     case "apply": return try store.apply(request)
     case "timeline": return try store.timeline(request)
     case "keepHistory": return try store.keepHistory(request)

@@ -202,6 +202,7 @@ final class PageStore: Sendable {
       ),
       ("unlocked", vault.isUnlocked ? "true" : "false"), ("problem", state.problem.map(JSONText.quoted) ?? "null"),
       ("environments", state.hasEnvironments ? "true" : "false"),
+      ("conflicts", try conflictCount(transaction).map { "\($0)" } ?? "null"),
     ]
   }
 
@@ -239,12 +240,7 @@ final class PageStore: Sendable {
 
   /// The report of `prefs doctor`, and the fleets that the store belongs to.
   func examination() throws -> String {
-    let fleets = try connection.readFleets { try $0.fleets() }.map { fleet in
-      JSONText.object([
-        ("carrier", JSONText.quoted(fleet.carrier)),
-        ("synced", fleet.synced > 0 ? JSONText.quoted(Timestamp.text(Date(milliseconds: fleet.synced))) : "null"),
-      ])
-    }
+    let fleets = try connection.readFleets { try $0.fleets() }.map(FleetText.json)
     return JSONText.object([
       ("report", FindingsText(findings: try Findings(of: database)).json), ("fleets", JSONText.array(fleets)),
     ])

@@ -52,6 +52,7 @@ struct SettingJSON {
     let author = try author(key, collection, transaction)
     members += [
       ("author", author.map(ChangeText.json) ?? "null"),
+      ("fleets", try FleetText.json(ofSetting: key, in: collection, transaction)),
       ("siblings", JSONText.array(siblings(of: collection).map(JSONText.quoted))),
     ]
     return JSONText.object(members)
