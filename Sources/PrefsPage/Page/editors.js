@@ -75,7 +75,7 @@ function textEditor({ type, text, label, changed }) {
     event.preventDefault();
   });
   const grow = () => {
-    area.rows = Math.min(20, Math.max(1, area.value.split("\n").length, Math.ceil(area.value.length / 60)));
+    area.rows = Math.min(20, Math.max(1, area.value.split("\n").length, Math.ceil(area.value.length / 44)));
   };
   area.addEventListener("input", () => { grow(); changed(); });
   grow();
