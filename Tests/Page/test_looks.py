@@ -5,6 +5,7 @@ import unittest
 
 from axe_core_python.selenium import Axe
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select
 
 from cases import PICTURES, PageCase
 from harness import Browser
@@ -82,9 +83,18 @@ class AccessibilityTests(PageCase):
 
     def test_axe_has_no_serious_finding_in_any_state_of_the_page(self):
         self.store.prefs("set", "--force", "editor/size", "--int", "400")
+        self.store.prefs("env", "create", "mail@staging")
+        self.store.prefs("set", "mail@staging/host", "staging.example.org")
+        self.store.prefs("set", "-c", "notes", "http.host", "a")
+        self.store.prefs("set", "-c", "notes", "http.port", "b")
+        self.store.prefs("history", "--keep", "notes")
+        for number in ["3", "5"]:
+            self.store.prefs("set", "notes/count", number)
         for dark in [False, True]:
             browser = Browser(dark=dark)
             self.addCleanup(browser.close)
+            # All rows are in view.
+            browser.size(1280, 1400)
             browser.open_list(self.page.another_address())
             self.expect_no_serious_finding(browser, "the list")
             for name in ["editor/size", "editor/recent", "editor/theme", "editor/autosave", "editor/logo",
@@ -98,6 +108,21 @@ class AccessibilityTests(PageCase):
             browser.wait(lambda: "0.25 to 4" in browser.row("editor/zoom")["summary"])
             self.expect_no_serious_finding(browser, "a value changed in its row")
             browser.keys(Keys.ESCAPE)
+            browser.choose("notes/count")
+            browser.wait(lambda: browser.all("#chart"))
+            for summary in ["#rename summary", "#dates summary"]:
+                browser.click(summary)
+            self.expect_no_serious_finding(browser, "a number with its history, and another name")
+            Select(browser.one("#order")).select_by_visible_text("In sections")
+            browser.wait(lambda: browser.all(".fold"))
+            self.expect_no_serious_finding(browser, "sections")
+            Select(browser.one("#order")).select_by_visible_text("By name")
+            browser.click("#compare")
+            browser.wait(lambda: browser.all(".cell.differs"))
+            browser.click(".cell.differs .value")
+            self.expect_no_serious_finding(browser, "environments as columns")
+            browser.keys(Keys.ESCAPE)
+            browser.click("#compare")
             browser.choose("notes/first")
             browser.fill("#editor textarea", "mine")
             self.store.prefs("set", "notes/first", f"theirs {dark}")

@@ -90,7 +90,8 @@ export class Details {
   }
 
   focus() {
-    (this.box.querySelector("#editor input, #editor textarea, #editor select, #editor button") ?? this.box).focus();
+    const field = this.box.querySelector("#editor input, #editor textarea, #editor select") ?? this.box.querySelector("#editor button");
+    (field ?? this.box).focus();
   }
 
   // Drawing
