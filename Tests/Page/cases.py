@@ -71,6 +71,8 @@ class PageCase(unittest.TestCase):
         self.prepare()
         self.page = Page(self.store, *self.arguments, environment=self.environment)
         self.addCleanup(self.page.close)
+        # The page of the test before looks for its program, in vain, until it is left.
+        self.browser.driver.get("about:blank")
         self.browser.console()
         self.browser.open_list(self.page.address)
 
