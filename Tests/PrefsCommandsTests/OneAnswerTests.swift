@@ -159,7 +159,7 @@ struct Sources: CustomTestStringConvertible, Sendable {
   @Test("Libraries and the page show the same", arguments: Sources.all)
   func inProcess(_ sources: Sources) throws {
     let expected = try expected(sources)
-    let roots = [tool.path("managed")]
+    let roots = [ManagedFolder(tool.path("managed"))]
     var options = Database.Options(checksDeclarations: true, freshness: .unwatched)
     options.settingRules = SettingRules(files: AdministratorFiles(application: "org.x", roots: roots))
     let path = tool.path(".local/share/org.x/settings.coffer")
@@ -234,7 +234,7 @@ struct Sources: CustomTestStringConvertible, Sendable {
       let expected = try expected(sources)
       var options = Database.Options(freshness: .unwatched)
       options.settingRules = SettingRules(
-        files: AdministratorFiles(application: "org.x", roots: [tool.path("managed")]))
+        files: AdministratorFiles(application: "org.x", roots: [ManagedFolder(tool.path("managed"))]))
       let path = tool.path(".local/share/org.x/settings.coffer")
       let database = try Database.open(at: path, key: .keyFile(tool.path(".config/org.x/key")), options: options)
       let collections = sources.environment.map { ["\(expected.collection)@\($0)", expected.collection] }

@@ -132,7 +132,7 @@ struct SkippedCase: CustomTestStringConvertible, Sendable {
   @Test("Libraries and the page show the same", arguments: SkippedCase.all)
   func inProcess(_ sources: SkippedCase) throws {
     _ = try prepare(sources)
-    let roots = [tool.path("managed")]
+    let roots = [ManagedFolder(tool.path("managed"))]
     var options = Database.Options(checksDeclarations: true, freshness: .unwatched)
     options.settingRules = SettingRules(files: AdministratorFiles(application: nil, roots: roots))
     let database = try Database.open(at: tool.store, key: .keyFile(tool.keyFile), options: options)

@@ -198,11 +198,9 @@ package struct EffectiveSettings: Sendable {
   ) -> [Managed] {
     var read = ownKeys.contains(ByteString(key)) ? files.prefix(1) : files[...]
     if !formerFiles.isEmpty, !declaredKeys.contains(ByteString(key)) { read += formerFiles }
-    return read.compactMap { file in
-      guard !file.isEmpty, let entry = file.entry(file.name(of: key, in: collection), in: part),
-        let place = entry.place
-      else { return nil }
-      return (entry.value, place)
+    return read.flatMap { file -> [Managed] in
+      guard !file.isEmpty, let entry = file.entry(file.name(of: key, in: collection), in: part) else { return [] }
+      return entry.all.compactMap { entry in entry.place.map { (entry.value, $0) } }
     }
   }
 
@@ -230,15 +228,15 @@ package struct EffectiveSettings: Sendable {
 package final class AdministratorFiles: Sendable {
   /// The application that the tool is used for; nil if each collection is that of an application of its name.
   let application: String?
-  private let roots: [String]
+  private let roots: [ManagedFolder]
   private let known = Lock<[ByteString: ManagedSettings]>([:])
 
   package convenience init(application: String? = nil) {
-    self.init(application: application, roots: ManagedSettings.Folders.roots)
+    self.init(application: application, roots: ManagedFolder.roots)
   }
 
   /// - Parameter roots: The parents of applications' folders.
-  init(application: String?, roots: [String]) { (self.application, self.roots) = (application, roots) }
+  init(application: String?, roots: [ManagedFolder]) { (self.application, self.roots) = (application, roots) }
 
   /// - Throws: `CofferError.malformedSettings` for a file that does not hold a dictionary of settings, or is TOML;
   ///   `.permissionDenied` if a file cannot be read, or if others can write to it or to a folder above it; `.inputOutput`.
@@ -276,9 +274,9 @@ package final class AdministratorFiles: Sendable {
     let settings = try settings(ofApplication: application)
     let parts = [(settings.locked, true), (settings.defaults, false)]
     return Set(settings.locked.keys).union(settings.defaults.keys).sorted().flatMap { name in
-      parts.compactMap { values, isLocked -> Entry? in
-        guard let entry = values[name], let place = entry.place else { return nil }
-        return Entry(name: name.string, value: entry.value, place: place, isLocked: isLocked)
+      parts.flatMap { values, isLocked in (values[name]?.all ?? []).map { ($0, isLocked) } }.compactMap {
+        entry, isLocked in
+        entry.place.map { Entry(name: name.string, value: entry.value, place: $0, isLocked: isLocked) }
       }
     }
   }

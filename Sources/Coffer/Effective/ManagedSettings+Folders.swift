@@ -11,27 +11,27 @@ import CofferStorage
 extension ManagedSettings {
   /// The folders that hold the files of an application.
   struct Folders: Sendable {
-    /// In this order; later folders cannot lift locks of the first.
-    let paths: [String]
+    /// Of two locks, the first one's is in force.
+    let inOrderOfLocks: [ManagedFolder]
     /// The application's collection.
     let application: String
 
     init(ofApplication identifier: String) {
-      self.init(ofApplication: identifier, in: Self.roots)
+      self.init(ofApplication: identifier, in: ManagedFolder.roots)
     }
 
-    /// The parents of applications' folders.
-    static var roots: [String] { ["/etc/coffer"] + [StandardLocation.variable("PREFS_MANAGED_DIR")].compactMap(\.self) }
-
     /// - Parameter roots: The parents of the application's folders.
-    init(ofApplication identifier: String, in roots: [String]) {
+    init(ofApplication identifier: String, in roots: [ManagedFolder]) {
       // An administrator's settings apply in every environment.
       let identifier = CollectionEnvironment(collection: identifier)?.parent ?? identifier
       application = identifier
       // Such an identifier has no folder; opening its store reports the error.
       let hasFolder = !identifier.isEmpty && !identifier.utf8.contains(UInt8(ascii: "/"))
-      paths = hasFolder ? roots.map { "\($0)/\(identifier).d" } : []
+      inOrderOfLocks = hasFolder ? roots.map { $0.folder(ofApplication: identifier) } : []
     }
+
+    /// The order of reading: of two defaults, the last one's is in force.
+    var inOrderOfDefaults: [ManagedFolder] { ManagedFolder.inOrderOfDefaults(inOrderOfLocks) }
 
     static func locks(in folder: String) -> String { "\(folder)/locks" }
 
@@ -73,8 +73,8 @@ extension ManagedSettings {
     }
 
     /// What an administrator may have meant for this application, and is not read, as errors.
-    func strays(in roots: [String]) -> [CofferError] {
-      zip(roots, paths).flatMap { root, folder -> [CofferError] in
+    func strays(in roots: [ManagedFolder]) -> [CofferError] {
+      zip(roots.map(\.path), inOrderOfLocks.map(\.path)).flatMap { root, folder -> [CofferError] in
         let own = ByteString(application.lowercased())
         return ((try? Self.names(in: root)) ?? []).compactMap { name in
           let place = "\(root)/\(name)"
@@ -93,7 +93,7 @@ extension ManagedSettings {
 
     /// The paths to watch for changes: the folders, and the files in them, which may be links.
     var watchedPaths: [String] {
-      let folders = paths.flatMap { [$0, Self.locks(in: $0)] }
+      let folders = inOrderOfLocks.flatMap { [$0.path, Self.locks(in: $0.path)] }
       let files = folders.flatMap { folder in ((try? Self.names(in: folder)) ?? []).map { "\(folder)/\($0)" } }
       return folders + files
     }

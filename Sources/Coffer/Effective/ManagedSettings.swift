@@ -36,8 +36,9 @@ import CofferStorage
 /// - A setting is named by its place in the store: a typed key with a collection is `collection/key`, and in a suite
 ///   `suite/collection/key`; a suite's settings are not those of the application. The application's own collection may be spelled
 ///   out, too: for `org.example.editor`, `org.example.editor/timeout` is `timeout`. Both in one dictionary are an error.
-/// - If the variable `PREFS_MANAGED_DIR` is set, its folder `IDENTIFIER.d` is read too, after the one in `/etc`; it cannot
-///   lift the locks of that one.
+/// - If the variable `PREFS_MANAGED_DIR` is set, its folder `IDENTIFIER.d` is read too, after the one in `/etc`: its defaults come
+///   before those of that one, and it cannot lift the locks of that one. A value that the setting's declaration does not allow is
+///   skipped for that of the other folder.
 /// - A file counts only if root and this user alone can change its contents: they own the file and all folders above it, and
 ///   none of these is writable by group or others. A file that fails this check is an error; it is not skipped.
 ///
@@ -53,6 +54,18 @@ public struct ManagedSettings: Sendable {
     let text: String?
     /// Its place in a file of an administrator.
     let place: Place?
+    /// Those of folders that rank below, in order: programs take one of them where the value is bad.
+    private(set) var below: [Entry] = []
+
+    /// This entry before those of a folder that ranks below.
+    func before(_ other: Entry) -> Entry {
+      var whole = self
+      whole.below += other.all
+      return whole
+    }
+
+    /// The entry, and those below it.
+    var all: [Entry] { [self] + below }
 
     init(_ value: Value, from place: Place? = nil) {
       self.value = value
@@ -104,7 +117,8 @@ public struct ManagedSettings: Sendable {
   /// - Parameter report: Called with what is wrong with others.
   private init(in folders: Folders, report: (any Error) -> Void) {
     self.init(ofCollection: folders.application)
-    for folder in folders.paths {
+    var locks: [ManagedFolder: [ByteString: Entry]] = [:]
+    for folder in folders.inOrderOfDefaults {
       var own = ManagedSettings(ofCollection: folders.application)
       var isWhole = true
       func attempt(_ body: () throws -> Void) {
@@ -114,17 +128,18 @@ public struct ManagedSettings: Sendable {
         }
       }
       attempt {
-        let listing = try Folders.Listing(of: folder)
+        let listing = try Folders.Listing(of: folder.path)
         attempt { try listing.refuseMistakable() }
         for file in listing.files { attempt { try own.read(file: file, isLocked: false) } }
         for file in try listing.locks() { attempt { try own.read(file: file, isLocked: true) } }
       }
       // What a list locks may be in a file that could not be read.
       if isWhole { attempt { try own.lockListed(besides: self) } }
-      defaults.merge(own.defaults) { $1 }
-      locked.merge(own.locked) { first, _ in first }
+      defaults.merge(own.defaults) { $1.before($0) }
+      locks[folder] = own.locked
       doubts += own.doubts
     }
+    for folder in folders.inOrderOfLocks { locked.merge(locks[folder] ?? [:]) { $0.before($1) } }
   }
 
   /// Those of an application before any file is read.
@@ -175,11 +190,13 @@ public struct ManagedSettings: Sendable {
     return Dictionary(keys.compactMap { key, value in value.map { (key, $0) } }) { $1 }
   }
 
-  /// The keys whose default or locked value differs in `other`.
+  /// The keys whose default or locked values differ in `other`.
   func differingKeys(from other: ManagedSettings) -> Set<ByteString> {
     let keys = [defaults, locked, other.defaults, other.locked].reduce(into: Set()) { $0.formUnion($1.keys) }
     return keys.filter { key in
-      defaults[key]?.value != other.defaults[key]?.value || locked[key]?.value != other.locked[key]?.value
+      [\.defaults, \.locked].contains { (part: KeyPath<ManagedSettings, [ByteString: Entry]>) in
+        self[keyPath: part][key]?.all.map(\.value) != other[keyPath: part][key]?.all.map(\.value)
+      }
     }
   }
 
@@ -298,20 +315,20 @@ extension ManagedSettings {
   /// What is wrong with the files of all applications of this host, as errors that name file and line.
   ///
   /// - Parameter own: The applications whose files have to be readable; others may be other users' business.
-  package static func problems(ofApplications own: [String]) -> [CofferError] { problems(own, in: Folders.roots) }
+  package static func problems(ofApplications own: [String]) -> [CofferError] { problems(own, in: ManagedFolder.roots) }
 
   /// What may have been meant for an application, and is not read, as errors.
   package static func strays(ofApplication identifier: String) -> [CofferError] {
-    Folders(ofApplication: identifier).strays(in: Folders.roots)
+    Folders(ofApplication: identifier).strays(in: ManagedFolder.roots)
   }
 
-  static func problems(_ own: [String], in roots: [String]) -> [CofferError] {
+  static func problems(_ own: [String], in roots: [ManagedFolder]) -> [CofferError] {
     let own = Set(own.map { ByteString($0) })
     var problems: [CofferError] = []
     var identifiers = own
     let roots = roots.filter { root in
       do {
-        for name in try Folders.names(in: root) where name.hasSuffix(".d") && name != ".d" {
+        for name in try Folders.names(in: root.path) where name.hasSuffix(".d") && name != ".d" {
           identifiers.insert(ByteString(String(name.dropLast(2))))
         }
         return true

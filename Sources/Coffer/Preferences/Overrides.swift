@@ -37,11 +37,9 @@ struct Overrides: Sendable {
 
   /// The values of all layers that have the key.
   func all(_ key: String, _ managedName: @autoclosure () -> String) -> [Override] {
-    let locked = managed?.entry(managedName(), in: \.locked).flatMap {
-      Self.managed($0, Preferences.Origin.lockedByAdministrator)
-    }
-    if layers.isEmpty { return locked.map { [$0] } ?? [] }
-    return [locked].compactMap(\.self) + layers.compactMap { $0.override(forKey: key) }
+    let locked = managed?.entry(managedName(), in: \.locked)?.all ?? []
+    return locked.compactMap { Self.managed($0, Preferences.Origin.lockedByAdministrator) }
+      + layers.compactMap { $0.override(forKey: key) }
   }
 
   // MARK: Managed
@@ -49,9 +47,9 @@ struct Overrides: Sendable {
   /// Whether an administrator set defaults.
   var hasManagedDefaults: Bool { !(managed?.defaults.isEmpty ?? true) }
 
-  /// The administrator's default, below the stored settings.
-  func managedDefault(_ managedName: @autoclosure () -> String) -> Override? {
-    managed?.entry(managedName(), in: \.defaults).flatMap { Self.managed($0, Preferences.Origin.managed) }
+  /// The administrator's default, below the stored settings, and those of folders that rank below.
+  func managedDefaults(_ managedName: @autoclosure () -> String) -> [Override] {
+    managed?.entry(managedName(), in: \.defaults)?.all.compactMap { Self.managed($0, Preferences.Origin.managed) } ?? []
   }
 
   private static func managed(

@@ -49,7 +49,7 @@ extension Preferences {
       },
       stored: { try findStored(read) },
       managed: {
-        try overrides.managedDefault(managedName(ofKey: key)).map { managed in
+        try overrides.managedDefaults(managedName(ofKey: key)).first.map { managed in
           Finding(object: try managed.decoded(as: type, key, in: collection), origin: managed.origin)
         }
       },
@@ -195,7 +195,12 @@ extension Preferences {
         }
         return nil
       },
-      managed: { try overrides.managedDefault(managedName(of: key)).flatMap(lookAt) },
+      managed: {
+        for override in overrides.managedDefaults(managedName(of: key)) {
+          if let found: Void = try lookAt(override) { return found }
+        }
+        return nil
+      },
       fallback: { () throws -> Void? in
         guard key.collection == nil, let registered = registered.value(forKey: key.name) else { return nil }
         return try look(.registered, "the registered defaults", registered) {

@@ -215,7 +215,7 @@ struct RenamedSettingsTests {
       let file = "\(root)/shop.d/1.json"
       try #"{"locked": {"web/\#(locked)": 5}}"#.write(toFile: file, atomically: false, encoding: .utf8)
       try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file)
-      let rules = SettingRules(files: AdministratorFiles(application: nil, roots: [root]))
+      let rules = SettingRules(files: AdministratorFiles(application: nil, roots: [ManagedFolder(root)]))
       for key in [locked, other] {
         await #expect(throws: CofferError.self, "\(key), \(locked) locked") {
           try await b.connection.readWrite { transaction in

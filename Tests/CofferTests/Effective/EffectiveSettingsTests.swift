@@ -25,7 +25,7 @@ import Testing
   private func files(_ text: String, application: String? = "org.x") throws -> AdministratorFiles {
     try text.write(toFile: "\(root)/org.x.d/10.json", atomically: false, encoding: .utf8)
     chmod("\(root)/org.x.d/10.json", 0o644)
-    return AdministratorFiles(application: application, roots: [root])
+    return AdministratorFiles(application: application, roots: [ManagedFolder(root)])
   }
 
   /// A database as a tool opens it.
@@ -55,7 +55,7 @@ import Testing
     // A suite's part of a collection is a collection of its own.
     #expect(try value("port", "acme/net") == 6 && value("port", "other/net") == nil)
     // Without a named application, those that declare settings there count.
-    let unnamed = AdministratorFiles(application: nil, roots: [root])
+    let unnamed = AdministratorFiles(application: nil, roots: [ManagedFolder(root)])
     #expect(try value("own", "org.x", unnamed) == 2 && value("port", "net", unnamed) == nil)
     let store = try tool(unnamed)
     try declare([("port", "net")], in: store)
@@ -74,7 +74,8 @@ import Testing
   func suites() throws {
     _ = try files(
       #"{"net/port": 4, "acme/net/port": 6, "theme": "a", "acme/theme": "b", "locked": {"acme/net/host": "h"}}"#)
-    let source = try ManagedSource(following: ManagedSettings.Folders(ofApplication: "org.x", in: [root]))
+    let source = try ManagedSource(
+      following: ManagedSettings.Folders(ofApplication: "org.x", in: [ManagedFolder(root)]))
     let settings = Preferences(
       proxy: try ConnectionProxy(database: database), collection: "org.x", overrides: Overrides([], managed: source),
       registered: RegisteredDefaults())

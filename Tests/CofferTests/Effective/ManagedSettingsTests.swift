@@ -37,7 +37,11 @@ import Testing
       rename("\(path)/.new", "\(path)/\(name)")
     }
 
-    var folders: ManagedSettings.Folders { .init(ofApplication: "app", in: ["\(path)/etc", "\(path)/own"]) }
+    var all: [ManagedFolder] {
+      [ManagedFolder("\(path)/etc"), ManagedFolder("\(path)/own")]
+    }
+
+    var folders: ManagedSettings.Folders { .init(ofApplication: "app", in: all) }
 
     func read() throws -> ManagedSettings { try ManagedSettings(in: folders) }
 
@@ -71,12 +75,12 @@ import Testing
       try #require(symlink(roots.path + "/nowhere", path) == 0)
       let link = #expect(throws: CofferError.self) { try roots.read() }
       if case .inputOutput(part, _)? = link {} else { Issue.record("\(path): \(link as Any)") }
-      #expect(ManagedSettings.problems(["app"], in: ["\(roots.path)/etc", root]).count == 1)
+      #expect(ManagedSettings.problems(["app"], in: roots.all).count == 1)
       unlink(path)
       try roots.write(String(path.dropFirst(roots.path.count + 1)), "{}")
       let file = #expect(throws: CofferError.self) { try roots.read() }
       if case .malformedSettings(part, _)? = file {} else { Issue.record("\(path): \(file as Any)") }
-      #expect(ManagedSettings.problems(["app"], in: ["\(roots.path)/etc", root]).count == 1)
+      #expect(ManagedSettings.problems(["app"], in: roots.all).count == 1)
       unlink(path)
       try #require(rename(aside, path) == 0)
     }
@@ -153,11 +157,38 @@ import Testing
     #expect(settings.string(forKey: "host") == "h")
   }
 
+  @Test("A bad default or lock of one folder is skipped for that of the other, by programs and by tools")
+  func badInOneFolder() throws {
+    try roots.write("etc/app.d/a.json", #"{"size": 1, "locked": {"port": 8000}}"#)
+    try roots.write("own/app.d/a.json", #"{"size": 2000, "locked": {"port": 81}}"#)
+    let settings = try preferences()
+    let (size, port) = (
+      Key("size", default: 5, limits: .range(0...100)), Key("port", default: 5, limits: .range(0...100))
+    )
+    #expect(settings[size] == 1 && settings[port] == 81)
+    var options = Database.Options(checksDeclarations: true, freshness: .unwatched)
+    options.settingRules = SettingRules(files: AdministratorFiles(application: "app", roots: roots.all))
+    let database = try Database.inMemory(options: options)
+    try database.makeConnection().readWrite { transaction in
+      let declared = [size, port].map {
+        Declaration($0.name, in: "app", type: .int, limits: [.minimum(0), .maximum(100)])
+      }
+      try transaction.declare(declared, by: "app")
+      let effective = try transaction.effectiveSettings(of: "app")
+      for (key, value) in [("size", 1), ("port", 81)] as [(String, Value)] {
+        switch try effective.item(key, transaction).found {
+        case .managed(value, _), .locked(value, _): break
+        case let found: Issue.record("\(key): \(found as Any)")
+        }
+      }
+    }
+  }
+
   @Test("Without files, nothing is managed")
   func none() throws {
     #expect(try roots.read().isEmpty)
     for (application, root) in [("other", "etc"), ("other", "none"), ("../app", "etc")] {
-      let folders = ManagedSettings.Folders(ofApplication: application, in: ["\(roots.path)/\(root)"])
+      let folders = ManagedSettings.Folders(ofApplication: application, in: [ManagedFolder("\(roots.path)/\(root)")])
       #expect(try ManagedSettings(in: folders).isEmpty)
     }
   }
@@ -220,7 +251,7 @@ import Testing
     let error = #expect(throws: CofferError.self) { try roots.read() }
     guard case .malformedSettings(let source, let reason)? = error else { throw try #require(error) }
     #expect(reason.contains(words) && source == "\(roots.path)/etc/app.d/a.json:\(line)")
-    #expect(ManagedSettings.problems([], in: ["\(roots.path)/etc", "\(roots.path)/own"]) == [error])
+    #expect(ManagedSettings.problems([], in: roots.all) == [error])
   }
 
   @Test("A list of names locks them at their defaults, which a folder read later cannot change")
@@ -235,7 +266,7 @@ import Testing
     #expect(settings.origin(ofKey: "theme") == .lockedByAdministrator(roots.place("etc/app.d/20.plist", line: 2)))
     #expect(settings.origin(ofKey: "other") == .lockedByAdministrator(roots.place("own/app.d/10.json")))
     for key in ["port", "theme", "other"] { #expect(throws: CofferError.self) { try settings.set(1, forKey: key) } }
-    #expect(ManagedSettings.problems(["app"], in: ["\(roots.path)/etc", "\(roots.path)/own"]).isEmpty)
+    #expect(ManagedSettings.problems(["app"], in: roots.all).isEmpty)
   }
 
   @Test("A name may spell out the application's own collection, in the files and in a typed key")
@@ -275,7 +306,7 @@ import Testing
     let error = #expect(throws: CofferError.self) { try roots.read() }
     guard case .malformedSettings(let source, let reason)? = error else { throw try #require(error) }
     #expect(source == "\(roots.path)/etc/app.d/\(name)/a.json" && reason.contains("the folder of locks is \"locks\""))
-    #expect(ManagedSettings.problems([], in: ["\(roots.path)/etc", "\(roots.path)/own"]) == [error])
+    #expect(ManagedSettings.problems([], in: roots.all) == [error])
   }
 
   @Test(
@@ -286,7 +317,7 @@ import Testing
     if place != name { mkdir("\(roots.path)/own/\(place)", 0o755) }
     for other in ["apps.json", "app.txt"] { try roots.write("own/\(other)", #"{"port": 1}"#) }
     func strays(_ own: [String]) -> [CofferError] {
-      ManagedSettings.problems(own, in: ["\(roots.path)/etc", "\(roots.path)/own"])
+      ManagedSettings.problems(own, in: roots.all)
     }
     #expect(strays(["app"]).isEmpty)
     try roots.write("own/\(name)", #"{"port": 1}"#)
@@ -335,7 +366,7 @@ import Testing
     try roots.write("etc/b.d/2.json", "{}")
     chmod("\(roots.path)/etc/b.d/2.json", 0o666)
     func files(_ own: [String]) -> [String] {
-      ManagedSettings.problems(own, in: ["\(roots.path)/etc", "\(roots.path)/own"]).map { error in
+      ManagedSettings.problems(own, in: roots.all).map { error in
         switch error {
         case .malformedSettings(let source, _): source
         case .permissionDenied(let path, _): path
