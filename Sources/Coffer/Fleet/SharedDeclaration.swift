@@ -191,6 +191,23 @@ extension DeclarationTable {
       .filter { $0.holds(in: collection, isSuite: isSuite) }
   }
 
+  /// The declarations of secrets by fleets, and those that state former names, whether or not others overrule them.
+  func sharedOfSecretsAndFormerNames() throws -> [DeclaredSetting] {
+    var all: [DeclaredSetting] = []
+    try connection.statement(
+      """
+      SELECT application, application_version, declaration, own, collection, key FROM fleet_declarations
+      WHERE shared AND declaration IS NOT NULL AND (instr(declaration, '"secret"') OR instr(declaration, '"formerly"'))
+      """
+    ).query { row in
+      guard let content = Self.stored(row).content,
+        let declaration = content.declaration(of: row.text(5), in: row.text(4))
+      else { return }
+      all.append(DeclaredSetting(declaration: declaration, application: content.application, version: nil))
+    }
+    return all
+  }
+
   private static func stored(_ row: borrowing Statement.Row) -> StoredDeclaration {
     StoredDeclaration(
       content: SharedDeclaration(application: row.text(0), version: row.optionalText(1), json: row.text(2)),

@@ -70,6 +70,49 @@ package struct DeclarationTable {
     }
   }
 
+  /// The declarations of secrets and those that state former names: of this host, also of versions that may not run any more, and of
+  /// fleets.
+  func ofSecretsAndFormerNames() throws -> [DeclaredSetting] {
+    guard try isThere else { return [] }
+    var all: [DeclaredSetting] = []
+    try connection.statement(
+      """
+      SELECT collection, key, application, declaration FROM declarations
+      WHERE instr(declaration, '"secret"') OR instr(declaration, '"formerly"')
+      """
+    ).query { row in
+      all.append(
+        DeclaredSetting(
+          declaration: try Self.parse(row.text(3), row.text(1), in: row.text(0)), application: row.text(2), version: nil
+        )
+      )
+    }
+    if try hasShared { all += try sharedOfSecretsAndFormerNames() }
+    guard try Schema.version(connection).hasVersions else { return all }
+    var older: [DeclaredSetting] = []
+    // Those of the newest one are read above.
+    try connection.statement(
+      """
+      SELECT v.application, v.declarations FROM versions v JOIN applications a ON a.name = v.application
+      WHERE ifnull(a.version, '') <> v.version AND (instr(v.declarations, '"secret"') OR instr(v.declarations, '"formerly"'))
+      """
+    ).query { row in
+      for declaration in (try? Declaration.list(json: row.text(1))) ?? [] {
+        older.append(DeclaredSetting(declaration: declaration, application: row.text(0), version: nil))
+      }
+    }
+    return try all
+      + older.map { setting in
+        var declaration = setting.declaration
+        // A name that has ended may be another setting of a newer version.
+        declaration.formerNames = try declaration.formerNames.filter { former in
+          let (key, collection) = (former.place.key.string, former.place.collection.string)
+          return try declared(key, in: collection, by: setting.application).map { $0.renamed != nil } ?? true
+        }
+        return DeclaredSetting(declaration: declaration, application: setting.application, version: nil)
+      }
+  }
+
   private func found(_ key: String, in collection: String) throws -> DeclaredSetting? {
     guard try isThere else { return nil }
     if let found = try foundInForce(key, in: collection) { return found }

@@ -18,6 +18,7 @@ package struct DeclaredKeys {
   package let settings: [Setting]
   /// The renamed settings whose former names are kept.
   package let renames: [Rename]
+  private let secrets: SecretNames
   private let places: [Name: Int]
 
   private struct Name: Hashable {
@@ -30,10 +31,12 @@ package struct DeclaredKeys {
   }
 
   package init(_ transaction: borrowing some Reading & ~Copyable) throws {
-    self.init(try transaction.declaredSettings(), try transaction.renames())
+    let session = transaction.session
+    self.init(
+      try transaction.declaredSettings(), try transaction.renames(), try session.reading { try session.secretNames() })
   }
 
-  init(_ all: [DeclaredSetting], _ renames: [Rename]) {
+  init(_ all: [DeclaredSetting], _ renames: [Rename], _ secrets: SecretNames) {
     var settings: [Setting] = []
     var places: [Name: Int] = [:]
     for declared in all {
@@ -46,7 +49,7 @@ package struct DeclaredKeys {
         settings.append(Setting(declaration: declared.declaration, owners: [owner], isInForce: declared.isInForce))
       }
     }
-    (self.settings, self.places, self.renames) = (settings, places, renames)
+    (self.settings, self.places, self.renames, self.secrets) = (settings, places, renames, secrets)
   }
 
   /// The declaration of a key: its own, or that of a suite within a collection.
@@ -58,12 +61,8 @@ package struct DeclaredKeys {
     return nil
   }
 
-  /// Whether a setting is declared as a secret: its value is hidden also where it is stored as text, or under a former name.
-  package func isSecret(_ key: String, in collection: String) -> Bool {
-    if let setting = setting(key, in: collection) { return setting.declaration.type == .secret }
-    guard let place = successor(of: key, in: collection) else { return false }
-    return setting(place.key.string, in: place.collection.string)?.declaration.type == .secret
-  }
+  /// Whether a setting is declared as a secret, by any version and under any name: its value is hidden also where it is text.
+  package func isSecret(_ key: String, in collection: String) -> Bool { secrets.contains(key, in: collection) }
 
   /// The settings declared for a collection.
   package func settings(in collection: String) -> [Setting] {

@@ -20,7 +20,8 @@ extension EffectiveSettings {
       case .locked(let value, _), .managed(let value, _), .declared(let value): given = value
       }
       guard let declaration, let given, declaration.problem(of: given) != nil else { return true }
-      let isHidden = try declaration.type == .secret || transaction.isSealed(collection: collection)
+      let isHidden =
+        try transaction.isDeclaredSecret(key, inCollection: collection) || transaction.isSealed(collection: collection)
       first = first ?? found
       problems.append(
         SettingProblem(

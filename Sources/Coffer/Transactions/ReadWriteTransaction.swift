@@ -169,13 +169,18 @@ extension ReadWriteTransaction {
   // MARK: Moving
 
   /// Gives an item another key, with its metadata, its expiry and its due date; does nothing if it is absent.
+  ///
+  /// Text that its setting's declaration hides becomes a secret value, unless the new name's hides it, too.
   package borrowing func moveObject(
     forKey key: String, inCollection collection: String, toKey newKey: String, inCollection newCollection: String
   ) throws {
     guard let item = try session.item(key, in: collection) else { return }
+    let losesVeil =
+      try session.isDeclaredSecret(key, in: collection) && !session.isDeclaredSecret(newKey, in: newCollection)
     try session.change(newKey, in: newCollection) { core in
-      try core.settingSerialized(
-        core.opened(item.object, key, in: collection),
+      let opened = try core.opened(item.object, key, in: collection)
+      return try core.settingSerialized(
+        losesVeil ? Value(opened).veiled?.stored ?? opened : opened,
         metadata: item.metadata.map { try core.opened(.metadata, $0, key, in: collection) }, dates: item.dates, newKey,
         in: newCollection)
     }

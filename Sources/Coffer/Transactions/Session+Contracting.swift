@@ -88,38 +88,44 @@ extension Session {
   /// - Parameter isChosen: Whether a rename is to be ended.
   /// - Returns: What became of each.
   func contract(_ isChosen: (Rename) -> Bool) throws -> [Contraction] {
-    try changingTogether {
-      try letNamesFollow()
-      let table = RenameTable(connection: connection)
-      let (all, names) = (try renames(), try collections.all().map(\.0))
-      let endings = try endings(isChosen)
-      try keepingAllHistory {
-        for ending in endings {
-          guard case .contracted = ending.outcome else { continue }
-          for rename in all.all(of: ending.name) {
-            let isFormer = rename.former == ending.name
-            for place in rename.places(among: names).map({ isFormer ? $0.former : $0.current }).sorted() {
-              if try removeAlone(place.key.string, in: place.collection.string) { transaction.followers.append(place) }
-              try table.removeBehind(place)
-            }
-            try table.remove(rename)
-            // It may still be kept for another setting.
-            let other = all.all(of: rename.former).first {
-              $0.former == rename.former && $0.former != ending.name && $0.current != ending.name
-                && $0.application == rename.application
-            }
-            try declarations.removeKept(rename.former, of: rename.application, keptFor: other?.current)
-            // So that fleets look for it.
-            note(.declared(rename.application))
+    try changingTogether { try keepingSecrets { try endNames(isChosen) } }
+  }
+
+  private func endNames(_ isChosen: (Rename) -> Bool) throws -> [Contraction] {
+    try letNamesFollow()
+    let table = RenameTable(connection: connection)
+    let (all, names) = (try renames(), try collections.all().map(\.0))
+    let secrets = try secretNames()
+    let endings = try endings(isChosen)
+    try keepingAllHistory {
+      for ending in endings {
+        guard case .contracted = ending.outcome else { continue }
+        for rename in all.all(of: ending.name) {
+          let isFormer = rename.former == ending.name
+          for place in rename.places(among: names).map({ isFormer ? $0.former : $0.current }).sorted() {
+            if try removeAlone(place.key.string, in: place.collection.string) { transaction.followers.append(place) }
+            try table.removeBehind(place)
+            // The name is free for another setting from now on, which need not be a secret.
+            let (key, collection) = (place.key.string, place.collection.string)
+            if secrets.contains(key, in: collection) { try veil(key, in: collection) }
           }
-          note(.contracted(ending.rename.current.collection.string))
+          try table.remove(rename)
+          // It may still be kept for another setting.
+          let other = all.all(of: rename.former).first {
+            $0.former == rename.former && $0.former != ending.name && $0.current != ending.name
+              && $0.application == rename.application
+          }
+          try declarations.removeKept(rename.former, of: rename.application, keptFor: other?.current)
+          // So that fleets look for it.
+          note(.declared(rename.application))
         }
+        note(.contracted(ending.rename.current.collection.string))
       }
-      // A version that comes back declares its settings again, and finds its names again.
-      try dropEndedVersions()
-      try loadRenames()
-      return endings
     }
+    // A version that comes back declares its settings again, and finds its names again.
+    try dropEndedVersions()
+    try loadRenames()
+    return endings
   }
 }
 

@@ -21,36 +21,40 @@ extension Session {
     _ new: ProgramVersion, kept: [Declaration] = []
   ) throws -> (begun: [BegunRename], isInForce: Bool) {
     try new.checkFormerNames()
-    return try changingTogether {
-      let (table, versions) = (declarations, VersionTable(connection: connection))
-      try table.create(at: transaction.time, until: transaction.time + ProgramVersion.defaultRunTime)
-      let present = try table.application(new.application, version: new.version)
-      let earlier = try versions.all(of: new.application)
-      let inUse = try versionsInUse(elsewhere: true)
-      let isOwn = { (other: VersionsInUse.Version) in ByteString(other.application) == ByteString(new.application) }
-      try refuseRetyping(new, inUse) { isOwn($0) && $0.version != new.version && ($0.until ?? .max) > transaction.time }
-      try dropEndedVersions()
-      let isNewest = !VersionText.isLess(new.version, than: present?.version)
-      if isNewest {
-        let places = Set(new.declarations.map(\.place))
-        let names = Set(try renames().all.filter { $0.application == new.application }.map(\.former))
-        let stillKept = try table.all(of: new.application).filter {
-          $0.renamed != nil && names.contains($0.place) && !places.contains($0.place)
-        }
-        try table.replace(
-          new.declarations, kept: stillKept, of: new.application, version: new.version, fingerprint: new.fingerprint)
+    return try changingTogether { try keepingSecrets { try replaceDeclarations(new, kept: kept) } }
+  }
+
+  private func replaceDeclarations(
+    _ new: ProgramVersion, kept: [Declaration]
+  ) throws -> (begun: [BegunRename], isInForce: Bool) {
+    let (table, versions) = (declarations, VersionTable(connection: connection))
+    try table.create(at: transaction.time, until: transaction.time + ProgramVersion.defaultRunTime)
+    let present = try table.application(new.application, version: new.version)
+    let earlier = try versions.all(of: new.application)
+    let inUse = try versionsInUse(elsewhere: true)
+    let isOwn = { (other: VersionsInUse.Version) in ByteString(other.application) == ByteString(new.application) }
+    try refuseRetyping(new, inUse) { isOwn($0) && $0.version != new.version && ($0.until ?? .max) > transaction.time }
+    try dropEndedVersions()
+    let isNewest = !VersionText.isLess(new.version, than: present?.version)
+    if isNewest {
+      let places = Set(new.declarations.map(\.place))
+      let names = Set(try renames().all.filter { $0.application == new.application }.map(\.former))
+      let stillKept = try table.all(of: new.application).filter {
+        $0.renamed != nil && names.contains($0.place) && !places.contains($0.place)
       }
-      // Of what is in force, a difference is a conflict.
-      try refuseRetyping(new, inUse) { !isOwn($0) && $0.isOfThisHost }
-      try versions.save(new)
-      // Its earlier declarations under the same version may be in use, too.
-      var others = earlier.filter { $0.version == new.version && $0.until > transaction.time } + [new]
-      if !kept.isEmpty { others.append(.older(than: new, kept)) }
-      let begun = try beginRenames(by: new, versionsInUse(also: others))
-      note(.declared(new.application))
-      transaction.forgetDeclarations()
-      return (begun, isNewest)
+      try table.replace(
+        new.declarations, kept: stillKept, of: new.application, version: new.version, fingerprint: new.fingerprint)
     }
+    // Of what is in force, a difference is a conflict.
+    try refuseRetyping(new, inUse) { !isOwn($0) && $0.isOfThisHost }
+    try versions.save(new)
+    // Its earlier declarations under the same version may be in use, too.
+    var others = earlier.filter { $0.version == new.version && $0.until > transaction.time } + [new]
+    if !kept.isEmpty { others.append(.older(than: new, kept)) }
+    let begun = try beginRenames(by: new, versionsInUse(also: others))
+    note(.declared(new.application))
+    transaction.forgetDeclarations()
+    return (begun, isNewest)
   }
 
   /// Begins the renames of settings whose former names other hosts of a fleet use, have renamed, or keep.
@@ -245,6 +249,31 @@ extension Reading where Self: ~Copyable {
 extension ReadWriteTransaction {
   /// Lets the other names of renamed settings follow, as at the end of the transaction.
   package borrowing func letNamesFollow() throws { try session.letNamesFollow() }
+
+  /// The same after settings were given together, as in a file: their values are all kept, or none.
+  ///
+  /// - Parameters:
+  ///   - places: The settings that were given.
+  ///   - source: What they were given in.
+  /// - Throws: `CofferError.malformedSettings` if two of them are names of one setting, and one's value would be lost.
+  package borrowing func letNamesFollow(_ places: Set<SettingPlace>, in source: String) throws {
+    let session = session
+    func item(_ place: SettingPlace) throws -> HeldItem? {
+      try session.item(place.key.string, in: place.collection.string)
+    }
+    var pairs: [(place: SettingPlace, other: SettingPlace, item: HeldItem)] = []
+    for place in places.sorted() {
+      let others = try session.otherNames(of: place.key.string, in: place.collection.string)
+      // One that was removed has no value to lose.
+      guard let other = others.first(where: places.contains), let item = try item(place) else { continue }
+      pairs.append((place, other, item))
+    }
+    try letNamesFollow()
+    for pair in pairs where try item(pair.place) != pair.item {
+      throw CofferError.malformedSettings(
+        source: source, reason: "\(pair.place) and \(pair.other) are names of one setting, with two values")
+    }
+  }
 
   /// Ends the names of renamed settings that no version uses any more; their values go into the history.
   package borrowing func contract(_ isChosen: (Rename) -> Bool) throws -> [Contraction] {

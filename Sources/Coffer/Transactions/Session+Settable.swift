@@ -39,8 +39,11 @@ extension Session {
     }
     guard core.options.checksDeclarations else { return }
     let value = try core.value(object, key, in: collection)
-    let isSealed = try storedCollection(collection)?.isSealed ?? false
-    guard let reason = declaration.problem(of: value, showsValue: !isSealed) else { return }
+    guard let hidden = declaration.problem(of: value, showsValue: false) else { return }
+    let isHidden =
+      try storedCollection(collection)?.isSealed ?? false
+      || CofferError.translating { try isDeclaredSecret(key, in: collection) }
+    let reason = isHidden ? hidden : declaration.problem(of: value) ?? hidden
     throw CofferError.invalidValue(collection: collection, key: key, reason: reason)
   }
 
@@ -97,12 +100,6 @@ extension Session {
     return .undeclaredSetting(collection: collection, key: key, reason: declared.absence(of: key, in: collection))
   }
 
-  /// Whether a setting is declared as a secret, also under a former name.
-  package func isDeclaredSecret(_ key: String, in collection: String) throws -> Bool {
-    if let own = try declarations.declaration(key, in: collection) { return own.type == .secret }
-    return try keysWithFormerNames()?.isSecret(key, in: collection) ?? false
-  }
-
   /// The declared settings, if any of them states a former name: else they need not be read.
   private func keysWithFormerNames() throws -> DeclaredKeys? {
     let hasFormerNames = try transaction.hasFormerNames ?? declarations.haveFormerNames
@@ -113,7 +110,7 @@ extension Session {
   /// The declared settings, as this transaction sees them.
   func declaredKeys() throws -> DeclaredKeys {
     if let known = transaction.declaredKeys { return known }
-    let keys = DeclaredKeys(try declarations.all(), try renames().all)
+    let keys = DeclaredKeys(try declarations.all(), try renames().all, try secretNames())
     transaction.declaredKeys = keys
     return keys
   }

@@ -15,9 +15,13 @@ struct TransactionState {
   var declaredKeys: DeclaredKeys?
   /// Whether any of them states a former name, once that was asked.
   var hasFormerNames: Bool?
+  /// The names of secrets, once something was to be hidden.
+  var secretNames: SecretNames?
 
   /// Forgets what it knows of declarations, after a change of them.
-  mutating func forgetDeclarations() { (effective, declaredKeys, hasFormerNames) = ([:], nil, nil) }
+  mutating func forgetDeclarations() {
+    (effective, declaredKeys, hasFormerNames, secretNames) = ([:], nil, nil, nil)
+  }
 
   // MARK: Write transactions
 

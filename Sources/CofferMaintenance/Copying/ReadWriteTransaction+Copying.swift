@@ -26,7 +26,8 @@ extension ReadWriteTransaction {
   /// due dates.
   ///
   /// Sealed items are opened with the source's vault, and those that go into a sealed collection are sealed with this
-  /// store's vault. Versions, times and history are not copied.
+  /// store's vault. Text that its setting's declaration hides becomes a secret value, unless the target's declaration hides it, too.
+  /// Versions, times and history are not copied.
   ///
   /// - Parameters:
   ///   - mode: What happens to items that only this store has.
@@ -54,13 +55,17 @@ extension ReadWriteTransaction {
       for key in try collection.keys ?? source.shownKeys(in: collection.shown).sorted().map(\.string) {
         guard let item = try source.shownItem(forKey: key, in: collection.shown) else { continue }
         let replaced = items.replacedCount
+        let isSecret = try source.isDeclaredSecret(key, inCollection: collection.name)
+        // What a declaration hides here, nothing may hide there.
+        let losesVeil = try isSecret && !isDeclaredSecret(key, inCollection: collection.newName)
+        let value = losesVeil ? item.value.veiled ?? item.value : item.value
         let revealsSecret =
-          try item.value.kind != .secret && info(forKey: key, inCollection: collection.newName)?.kind == .secret
+          try value.kind != .secret && info(forKey: key, inCollection: collection.newName)?.kind == .secret
         _ = try items.set(
           PlainSource.Item(
-            collection: collection.newName, key: key, value: item.value, metadata: item.metadata,
+            collection: collection.newName, key: key, value: value, metadata: item.metadata,
             dates: ItemDates(expires: item.expires, due: item.due), isSealed: isSealed,
-            isSecret: try source.isDeclaredSecret(key, inCollection: collection.name)),
+            isSecret: isSecret),
           session)
         if items.replacedCount > replaced { try willReplace(key, collection.newName, revealsSecret) }
         number += 1

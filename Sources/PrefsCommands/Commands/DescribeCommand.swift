@@ -58,7 +58,8 @@ struct DescribeCommand: ParsableCommand {
           setting: setting, value: .string(Redaction.sealed), origin: origin, problems: search.problems)
       }
       let value = try transaction.value(of: found, forKey: reference.key) ?? .null
-      let isHidden = declaration.type == .secret && value.kind != .secret
+      let isSecret = try transaction.isDeclaredSecret(reference.key, inCollection: reference.collection)
+      let isHidden = isSecret && value.kind != .secret
       return Found(
         setting: setting, value: isHidden ? .string("<secret>") : value, origin: origin,
         problems: search.problems, isLocked: found.isLocked)

@@ -54,7 +54,11 @@ struct SetRequest: Request {
       if found != (ifVersion == 0 ? nil : ifVersion) { throw conflict(found: found) }
     }
     let declaration = try transaction.declaration(forKey: reference.key, inCollection: reference.collection)
-    if declaration?.type == .secret, !secret, !options.allowsBadValues { throw declaredSecretRefused }
+    if !secret, !options.allowsBadValues {
+      // Under a name that another version declares as text, text can be set, and is as secret.
+      let isHidden = try transaction.isDeclaredSecret(reference.key, inCollection: reference.collection)
+      if isHidden, isArgument || declaration?.type == .secret { throw declaredSecretRefused }
+    }
     let kind = namesType || secret ? nil : try reference.presentKind(transaction)
     if kind == .secret { throw plainValueRefused }
     let newValue = try value(read, declaration, kind)

@@ -47,7 +47,8 @@ package struct SettingFinding {
     if place == nil, let reason = declaration.deprecated {
       findings.append(finding(.deprecated, "is deprecated: \(reason)"))
     }
-    if let value = try value(), let problem = declaration.problem(of: value, showsValue: !isSealed) {
+    let isHidden = isSealed || declared.isSecret(key, in: collection)
+    if let value = try value(), let problem = declaration.problem(of: value, showsValue: !isHidden) {
       findings.append(finding(declaration.type.accepts(value) ? .limit : .type, "must be \(problem)."))
     }
     return findings

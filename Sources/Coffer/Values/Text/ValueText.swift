@@ -50,3 +50,12 @@ package enum ValueText {
   /// `bytes` as base64, in one line.
   package static func base64(_ bytes: [UInt8]) -> String { Data(bytes).base64EncodedString() }
 }
+
+extension Value {
+  /// The value as a secret, as which no one is shown it; nil for one already, or for nothing.
+  package var veiled: Value? {
+    guard kind != .secret else { return nil }
+    let bytes = ValueText.bytes(self)
+    return bytes.isEmpty ? nil : bytes.withUnsafeBytes { .secret(Secret(copying: $0)) }
+  }
+}
