@@ -67,6 +67,27 @@
       #expect(try tool.succeed("get", "ui/theme") == "dark\n" && tool.succeed("get", "ui/size") == "14\n")
     }
 
+    @Test("Two values for the two names of one setting are refused, with both names")
+    func twoNames() throws {
+      for (version, name) in [("1", #""width""#), ("2", #""window.width", "formerly": [{"name": "width"}]"#)] {
+        try tool.succeed(
+          "schema", "load", "-", "--application", "shop", "--application-version", version,
+          input: #"[{"collection": "shop", "type": "int", "name": \#(name)}]"#)
+      }
+      try tool.succeed("set", "shop/width", "7")
+      let environment = try editor("sed -i -e 's/^width: 7/width: 1/' -e 's/window.width: 7/window.width: 2/' \"$1\"")
+      let terminal = try PseudoTerminal()
+      let child = try tool.start(["edit", "shop"], on: terminal, environment: environment)
+      try terminal.expect("Edit again? [y/N] ")
+      terminal.type("n\n")
+      #expect(try Tool.exitCode(of: child) == 8)
+      try terminal.drain()
+      #expect(terminal.shown.contains("are names of one setting, with two values"), "\(terminal.shown)")
+      #expect(try tool.succeed("get", "shop/width") == "7\n")
+      #expect(try edit("sed -i -e 's/: 7/: 3/' \"$1\"", "shop").code == 0)
+      #expect(try tool.succeed("get", "shop/window.width") == "3\n")
+    }
+
     @Test("A lock that appears while the editor is open counts")
     func lockedMeanwhile() throws {
       let folder = tool.path("managed/ui.d")

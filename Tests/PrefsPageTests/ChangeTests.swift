@@ -45,6 +45,32 @@ import Testing
     try await page.close()
   }
 
+  @Test("A save with two values for the two names of one setting is refused, with both names")
+  func twoNames() async throws {
+    let page = try await page()
+    try await page.database.makeConnection().readWrite { transaction in
+      let old = Declaration("width", in: "editor", type: .int)
+      try transaction.declare([old], by: "editor", version: "1")
+      let new = try Declaration(
+        json: """
+          {"name":"wide","collection":"editor","type":"int","formerly":[{"name":"width","collection":"editor"}]}
+          """)
+      try transaction.declare([new], by: "editor", version: "2")
+    }
+    let session = try await page.session()
+    func save(_ first: String, _ second: String) async throws -> RawAnswer {
+      let width = change("width", "editor", 0, "\"text\":\"\(first)\",\"type\":\"int\"")
+      let wide = change("wide", "editor", 0, "\"text\":\"\(second)\",\"type\":\"int\"")
+      return try await page.call("change", "{\"changes\":[\(width),\(wide)]}", session: session)
+    }
+    let refused = try await save("1", "2")
+    #expect(refused.body.contains("editor/width and editor/wide are names of one setting"), "\(refused.body)")
+    #expect(try text(page, "width", "editor") == nil)
+    _ = try await save("3", "3")
+    #expect(try text(page, "wide", "editor") == "3")
+    try await page.close()
+  }
+
   @Test("No answer except to a reveal contains a secret")
   func secrets() async throws {
     let page = try await page()

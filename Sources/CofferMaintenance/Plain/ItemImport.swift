@@ -112,7 +112,7 @@ struct ItemImport {
     if let first = problems.first {
       throw problems.count == 1 ? first.error : .invalidSettings(problems.map(\.problem))
     }
-    try letNamesFollow(transaction)
+    try transaction.letNamesFollow(changed, in: "the imported data")
     // An equal value is not refused below a lock.
     for (collection, kept) in keys {
       let keys = kept.sorted().map(\.string)
@@ -125,29 +125,6 @@ struct ItemImport {
       (ByteString($0.collection), ByteString($0.key)) < (ByteString($1.collection), ByteString($1.key))
     }
     return report
-  }
-
-  /// Lets the other names of what was set follow.
-  ///
-  /// - Throws: `CofferError.malformedSettings` if a new value of the file would be lost by that: the file has another one for the
-  ///   other name of the setting.
-  private func letNamesFollow(_ transaction: borrowing ReadWriteTransaction) throws {
-    let session = transaction.session
-    func item(_ place: SettingPlace) throws -> HeldItem? {
-      try session.item(place.key.string, in: place.collection.string)
-    }
-    var pairs: [(place: SettingPlace, other: SettingPlace, item: HeldItem?)] = []
-    for place in changed {
-      let others = try session.otherNames(of: place.key.string, in: place.collection.string)
-      guard let other = others.first(where: changed.contains) else { continue }
-      pairs.append((place, other, try item(place)))
-    }
-    try transaction.letNamesFollow()
-    for pair in pairs where try item(pair.place) != pair.item {
-      throw CofferError.malformedSettings(
-        source: "the imported data", reason: "\(pair.place) and \(pair.other) are names of one setting, with two values"
-      )
-    }
   }
 
   private mutating func removeOthers(_ transaction: borrowing ReadWriteTransaction) throws {

@@ -74,8 +74,33 @@ struct CollectionEdit {
         refused.append(Failure(error))
       }
     }
+    refused += try oneSettingTwice(changes, transaction)
     guard let first = refused.first else { return }
     throw Failure(first.status, first.message, details: refused.dropFirst().map(\.message))
+  }
+
+  /// A failure for each setting that is given two values, under two of its names.
+  private func oneSettingTwice(
+    _ changes: [Change], _ transaction: borrowing ReadTransaction
+  ) throws -> [Failure] {
+    let converted = try transaction.renames().filter(\.isConverted)
+    return try changes.enumerated().compactMap { index, change in
+      guard let value = change.value else { return nil }
+      let others = try transaction.otherNames(ofKey: change.key, inCollection: collection)
+      let place = SettingPlace(change.key, in: collection)
+      let other = changes[..<index].first { other in
+        let otherPlace = SettingPlace(other.key, in: collection)
+        return others.contains(otherPlace) && other.value != nil && other.value != value
+          // Such values may be one, in two forms.
+          && !converted.contains { $0.names(place) || $0.names(otherPlace) }
+      }
+      return other.map {
+        Failure(
+          .format,
+          "\(KeyText.of($0.key, in: collection)) and \(place) are names of one setting, with two values. Nothing was changed."
+        )
+      }
+    }
   }
 
   /// Applies the changes, unless another writer has changed one of the keys.
@@ -87,6 +112,7 @@ struct CollectionEdit {
       try transaction.require(version: change.version, forKey: change.key, inCollection: collection)
       try transaction.setKeepingRest(change.value, forKey: change.key, inCollection: collection)
     }
+    try transaction.letNamesFollow(Set(changes.map { SettingPlace($0.key, in: collection) }), in: "the edited file")
     return transaction.notesOfLocks(changes.filter { $0.value == nil }.map(\.key), in: collection)
   }
 }

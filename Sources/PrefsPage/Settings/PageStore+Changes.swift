@@ -77,6 +77,7 @@ extension PageStore {
         try requireUnchanged(changes.map { ($0.collection, $0.key, $0.version) }, json, transaction)
         let before = try snapshot(changes.map { ($0.collection, $0.key) }, transaction)
         for change in changes { try make(change, transaction) }
+        try transaction.letNamesFollow(Set(changes.map { SettingPlace($0.key, in: $0.collection) }), in: "the changes")
         return try left(before, transaction)
       }
     }
