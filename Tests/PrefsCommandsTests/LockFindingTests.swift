@@ -227,6 +227,70 @@ import Testing
       imported.code == 0 && imported.message.contains("net/port keeps the value that \(file):1 locks."), "\(imported)")
   }
 
+  @Test("The files of an application alone bind what it declares, at every command, and others that lock it are named")
+  func ownFiles() throws {
+    let file = try manage("net", #"{"locked": {"net/port": 9}}"#)
+    #expect(try run("org.x", ["get", "port"]).text == "1\n")
+    #expect(try run("org.x", ["set", "port", "3"]).code == 0)
+    #expect(try run("org.x", ["increment", "port"]).code == 0)
+    #expect(try run("org.x", ["get", "port"]).text == "4\n")
+    // What it does not declare is locked by any.
+    try manage("net", #"{"locked": {"net/port": 9, "net/host": "h"}}"#)
+    #expect(try run("org.x", ["set", "host", "x"]).code == 13)
+    #expect(try run("set", "net/port", "3").code == 13)
+    #expect(try run("get", "net/port").text == "9\n")
+    let words = "net/port in \(file):1 locks nothing for org.x, org.y, which reads its own files."
+    #expect(try run("validate").text.contains(words))
+    #expect(try run("doctor").text.contains(words))
+  }
+
+  @Test("validate and doctor name the same stray files", arguments: ["org.x.json", "net.json", "Org.x.d/1.json"])
+  func strays(_ name: String) throws {
+    try manage("unknown", "{}")
+    let path = tool.path("managed/\(name)")
+    try FileManager.default.createDirectory(
+      atPath: (path as NSString).deletingLastPathComponent, withIntermediateDirectories: true)
+    chmod(try tool.write("managed/\(name)", #"{"net/port": 1}"#.utf8), 0o644)
+    let validate = try run("validate")
+    #expect(validate.code == 8 && validate.message.contains("those of "), "\(validate)")
+    let doctor = try run("doctor")
+    #expect(doctor.code == 7 && doctor.text.contains("those of "), "\(doctor)")
+  }
+
+  @Test("A lock whose name begins with a slash is named")
+  func leadingSlash() throws {
+    for application in ["org.x", "net"] {
+      let file = try manage(application, #"{"locked": {"/net/port": 9}}"#)
+      let validate = try run("validate")
+      #expect(validate.text.contains("in \(file):1 "), "\(application): \(validate)")
+      try manage(application, "{}")
+    }
+  }
+
+  @Test("An administrator gives values that JSON has no type for in the form of an export")
+  func marked() throws {
+    let settings = [
+      ("url", #"{"$url": "https://example.com/a"}"#, "https://example.com/a"),
+      ("uuid", #"{"$uuid": "E621E1F8-C36C-495A-93FC-0C247A3E6E5F"}"#, "E621E1F8-C36C-495A-93FC-0C247A3E6E5F"),
+      ("date", #"{"$date": "2026-01-31T08:30:00Z"}"#, "2026-01-31T08:30:00.000Z"), ("data", #"{"$data": "aGk="}"#, "hi"),
+      ("secret", #"{"$secret": "hunter2"}"#, "hunter2"),
+    ]
+    let declarations = settings.map { #"{"name": "\#($0.0)", "collection": "net2", "type": "\#($0.0)"}"# }
+    try tool.succeed(
+      "schema", "load", "-", "--application", "org.z", input: "[\(declarations.joined(separator: ","))]")
+    let members = settings.map { #""net2/\#($0.0)": \#($0.1)"# }.joined(separator: ", ")
+    for text in ["{\(members)}", "{\"locked\": {\(members)}}"] {
+      try manage("org.z", text)
+      for (name, _, value) in settings { #expect(try run("get", "net2/\(name)").text.hasPrefix(value), "\(name)") }
+      let validate = try run("validate")
+      #expect(validate.code == 0 && validate.text.isEmpty, "\(validate)")
+      #expect(try !run("list", "net2", "--values").text.contains("hunter"))
+    }
+    let file = try manage("org.z", #"{"net2/uuid": {"$uuid": "none"}}"#)
+    let bad = try run("get", "net2/uuid")
+    #expect(bad.code == 8 && bad.message.contains("\(file):1"), "\(bad)")
+  }
+
   @Test("An import names what is locked beside its other mistakes")
   func imported() throws {
     try manage("org.x", #"{"locked": {"net/port": 8}}"#)

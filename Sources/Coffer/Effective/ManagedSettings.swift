@@ -36,6 +36,9 @@ import CofferStorage
 /// - A setting is named by its place in the store: a typed key with a collection is `collection/key`, and in a suite
 ///   `suite/collection/key`; a suite's settings are not those of the application. The application's own collection may be spelled
 ///   out, too: for `org.example.editor`, `org.example.editor/timeout` is `timeout`. Both in one dictionary are an error.
+/// - Values that JSON, or a property list, has no type for are written as `prefs export` writes them: `{"$url": "https://example.com"}`,
+///   `{"$uuid": "…"}`, `{"$date": "2026-01-31T08:30:00Z"}`, `{"$data": "BASE64"}`, `{"$secret": "…"}`. Everyone who may read the
+///   file reads such a secret.
 /// - If the variable `PREFS_MANAGED_DIR` is set, its folder `IDENTIFIER.d` is read too, after the one in `/etc`: its defaults come
 ///   before those of that one, and it cannot lift the locks of that one. A value that the setting's declaration does not allow is
 ///   skipped for that of the other folder.
@@ -304,7 +307,12 @@ public struct ManagedSettings: Sendable {
         throw CofferError.malformedSettings(
           source: place(key).description, reason: "\"\(key)\" and \"\(name)\" are the same setting")
       }
-      self[keyPath: part][ByteString(name)] = Entry(value, from: place(key))
+      do {
+        self[keyPath: part][ByteString(name)] = Entry(try MarkedValue.value(value), from: place(key))
+      } catch let error as ValueCodingError {
+        throw CofferError.malformedSettings(
+          source: place(key).description, reason: "the value for key \"\(key)\": \(error.reason)")
+      }
     }
   }
 }

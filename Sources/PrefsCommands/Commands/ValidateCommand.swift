@@ -23,6 +23,8 @@ struct ValidateCommand: ParsableCommand {
         {"timeout": 30, "web/port": 8080, "locked": {"updates": false}}
         {"timeout": 30, "locked": ["timeout"]}
 
+      URLs, UUIDs, dates, data and secrets are written as `prefs export` writes them: {"home": {"$url": "https://example.com"}}.
+
       Examples:
         prefs validate
         prefs validate shop --json

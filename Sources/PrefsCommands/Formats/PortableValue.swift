@@ -11,20 +11,7 @@ import Coffer
 /// A value that a format has no type for is written as a dictionary with one key that names its type: `{"$date":
 /// "2026-01-31T08:30:00.250Z"}`. A user's dictionary of this form is wrapped in `$dict`.
 package enum PortableValue {
-  /// The type of a wrapped value.
-  enum Mark: String {
-    case null = "$null"
-    case integer = "$int"
-    case double = "$double"
-    case string = "$string"
-    case data = "$data"
-    case date = "$date"
-    case url = "$url"
-    case uuid = "$uuid"
-    case json = "$json"
-    case secret = "$secret"
-    case dictionary = "$dict"
-  }
+  typealias Mark = MarkedValue.Mark
 
   /// The maximum nesting depth of a tree, so that every parser can read it.
   private static let depthLimit = 190
