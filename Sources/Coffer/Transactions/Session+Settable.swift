@@ -30,8 +30,9 @@ extension Session {
     let checksName = rules?.allowsUndeclared == false
     guard core.options.checksDeclarations || checksName else { return }
     guard let declaration = try CofferError.translating({ try declarations.declaration(key, in: collection) }) else {
-      if checksName, try effective?.hasDeclarations == true || isFormerName(key, in: collection),
-        try !isThere(key, in: collection)
+      if checksName, try !isThere(key, in: collection),
+        try effective?.hasDeclarations == true || isFormerName(key, in: collection)
+          || isSettingElsewhere(key, in: collection)
       {
         throw try undeclared(key, in: collection)
       }
@@ -93,6 +94,19 @@ extension Session {
   /// Whether a key is a former name of a setting, which may be in another collection now.
   private func isFormerName(_ key: String, in collection: String) throws -> Bool {
     try CofferError.translating { try keysWithFormerNames()?.successor(of: key, in: collection) != nil }
+  }
+
+  /// Whether a key of an application's own collection is a setting that it declares in another one, as `srv/host` is.
+  private func isSettingElsewhere(_ key: String, in collection: String) throws -> Bool {
+    guard key.utf8.contains(UInt8(ascii: "/")) else { return false }
+    return try CofferError.translating {
+      let declared = try declaredKeys()
+      guard let (other, rest) = declared.split(key), let setting = declared.setting(rest, in: other) else {
+        return false
+      }
+      let own = ByteString(CollectionEnvironment(collection: collection)?.parent ?? collection)
+      return setting.owners.contains { ByteString($0.application) == own }
+    }
   }
 
   private func undeclared(_ key: String, in collection: String) throws -> CofferError {
