@@ -75,7 +75,8 @@ struct UICommand: ParsableCommand {
   }
 
   mutating func run() throws {
-    var options = common.ofSession
+    // With --env, the environments of that name are those to show.
+    var options = try common.ofSession(showing: common.env == nil ? common.collection : [], key)
     options.allowsUndeclared = names.undeclared
     let session = try CommandSession(options)
     let database = try session.openForReading(isReadOnly: readOnly)

@@ -186,6 +186,14 @@ package struct EffectiveSettings: Sendable {
   /// The locked value of a key; nil if it is not locked.
   package func locked(_ key: String) -> Managed? { all(key, in: \.locked).first }
 
+  /// The same before the store is open, as far as no declaration changes it: in the files that are asked first.
+  package func surelyLocked(_ key: String) -> Managed? {
+    guard let first = files.first else { return nil }
+    return first.entry(first.name(of: key, in: collection), in: \.locked).flatMap { entry in
+      entry.place.map { (entry.value, $0) }
+    }
+  }
+
   /// An administrator's default for a key.
   package func managedDefault(_ key: String) -> Managed? { managedDefaults(key).first }
 

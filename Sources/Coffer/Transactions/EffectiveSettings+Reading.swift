@@ -64,12 +64,19 @@ extension EffectiveSettings {
   /// The sentences that say what stays in force of removed keys, or is in force instead of values that are stored.
   ///
   /// A locked value that programs skip is not in force.
-  package func notesOfLocks(_ keys: [String], _ transaction: borrowing some Reading & ~Copyable) -> [String] {
+  ///
+  /// - Parameter isExport: Whether the values were only read.
+  package func notesOfLocks(
+    _ keys: [String], _ transaction: borrowing some Reading & ~Copyable, isExport: Bool = false
+  ) -> [String] {
     keys.compactMap { key in
       guard locked(key) != nil, let search = try? item(key, transaction), !search.isBad,
         case .locked(_, let place)? = search.found
       else { return nil }
-      return "\(KeyText.of(key, in: collection)) keeps the value that \(place) locks."
+      let name = KeyText.of(key, in: collection)
+      return isExport
+        ? "programs have the value of \(name) that \(place) locks, not the stored one."
+        : "\(name) keeps the value that \(place) locks."
     }
   }
 

@@ -50,7 +50,7 @@ struct AppendCommand: ParsableCommand {
   mutating func run() throws {
     let reference = try common.referenceToSet(key)
     let session = try CommandSession(
-      common, in: reference.certainPlaces, isWriting: true, force: declared.force, undeclared: declared.undeclared)
+      common, in: reference.certainPlaces, force: declared.force, undeclared: declared.undeclared)
     let texts = try self.texts()
     // Check first, so that no store is created for a value that is refused.
     if try !session.exists() { _ = try sum(nil, texts, reference, nil) }

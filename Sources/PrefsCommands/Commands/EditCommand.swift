@@ -64,7 +64,7 @@ struct EditCommand: ParsableCommand {
     }
     if format == .yaml || format == .toml { _ = try FormatsProgram.find(for: format.text) }
     let session = try CommandSession(
-      common, in: [named], isWriting: true, force: declared.force, undeclared: declared.undeclared)
+      common, in: [named], force: declared.force, undeclared: declared.undeclared)
     for folder in PrivateFolder.wipeLeftovers(besides: session.path) {
       if folder.isGone {
         common.note("wiped \(folder.path), left by a killed prefs edit.")

@@ -69,13 +69,8 @@ struct ExecRequest: Request {
     var items: [GivenItem] = []
     let declared = try DeclaredKeys(transaction)
     for named in collections {
-      let collection = try named.inForce(transaction)
       // One that is gone, while it is watched, too, must not run the program with the values of its parent.
-      if collection.parent != nil, let environment = collection.environment,
-        try !transaction.hasEnvironment(environment)
-      {
-        throw try environment.notFound(in: transaction)
-      }
+      let collection = try named.inForce(transaction)
       let effective = try transaction.effectiveSettings(in: collection)
       let keys = try effective.keys(declared, transaction)
       if keys.isEmpty { try KeyReference.requireItems(in: collection.name, transaction) }

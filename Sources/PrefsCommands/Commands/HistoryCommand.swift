@@ -74,12 +74,12 @@ struct HistoryCommand: ParsableCommand {
   mutating func run() throws {
     if let key {
       let reference = try common.reference(key)
-      return try showVersions(reference, CommandSession(common, in: reference.certainPlaces))
+      return try showVersions(reference, CommandSession(common, in: reference.certainPlaces, mayBeGone: true))
     }
     let name = (keep ?? off).map(CommandArguments.value) ?? common.namedCollection ?? ""
     let collection = try common.inEnvironment(name)
     // What a removed environment left is erased under its name.
-    let session = try CommandSession(common, in: [collection], isWriting: !purge && (keep != nil || off != nil))
+    let session = try CommandSession(common, in: [collection], mayBeGone: purge || keep == nil && off == nil)
     if purge {
       try erase(collection.name, session)
     } else if keep != nil || off != nil {
@@ -143,7 +143,7 @@ struct HistoryCommand: ParsableCommand {
 
   private func showVersions(_ reference: KeyReference, _ session: CommandSession) throws {
     let (items, isSealed, isSecret) = try session.read { transaction in
-      let reference = try reference.resolved(transaction)
+      let reference = try reference.resolved(transaction, mayBeGone: true)
       let items = try transaction.history(forKey: reference.key, inCollection: reference.collection)
       if items.isEmpty {
         guard try transaction.hasObject(forKey: reference.key, inCollection: reference.collection) else {

@@ -75,7 +75,7 @@ struct ImportCommand: ParsableCommand {
   mutating func run() throws {
     let collection = try common.namedCollection.map(common.inEnvironment)
     var session = try CommandSession(
-      common, in: collection.map { [$0] } ?? [], isWriting: true, force: declared.force,
+      common, in: collection.map { [$0] } ?? [], force: declared.force,
       undeclared: declared.undeclared)
     if file != "-", OutputFile.isPart(file, ofStore: session.path) {
       throw Failure(.usage, "\(file) is the store itself.")
@@ -99,7 +99,7 @@ struct ImportCommand: ParsableCommand {
       let places = try source.collections.map(common.inEnvironmentUnlessOne)
       source = try source.renamingCollections { try common.inEnvironmentUnlessOne($0).name }
       session = try CommandSession(
-        common, in: places, isWriting: true, force: declared.force, undeclared: declared.undeclared)
+        common, in: places, force: declared.force, undeclared: declared.undeclared)
     }
     let report = try session.using(try dryRun ? session.openForTrial() : session.openOrCreate()) { database in
       try session.unlocking(database) {

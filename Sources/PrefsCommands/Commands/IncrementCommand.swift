@@ -38,7 +38,7 @@ struct IncrementCommand: ParsableCommand {
   mutating func run() throws {
     let reference = try common.referenceToSet(key)
     let session = try CommandSession(
-      common, in: reference.certainPlaces, isWriting: true, force: declared.force, undeclared: declared.undeclared)
+      common, in: reference.certainPlaces, force: declared.force, undeclared: declared.undeclared)
     let step = try readStep()
     let (sum, notes) = try session.writeCreating(reference) { transaction, reference in
       let present = try transaction.itemInForce(reference)

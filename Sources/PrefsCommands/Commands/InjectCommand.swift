@@ -75,11 +75,6 @@ struct InjectCommand: ParsableCommand {
       case .reference(let text, let fallback, let offset):
         do {
           let reference = try reference(text).resolved(transaction)
-          if reference.place.parent != nil, let environment = reference.place.environment,
-            try !transaction.hasEnvironment(environment)
-          {
-            throw try environment.notFound(in: transaction)
-          }
           let search = try transaction.itemInForce(reference)
           var said = search.notes
           if search.found == nil, let note = try reference.absenceNote(transaction) { said.append(note) }

@@ -62,7 +62,7 @@ struct LogCommand: ParsableCommand {
     let filter = try ChangeFilter(what, common)
     return LogRequest(
       filter: filter, name: what.map(CommandArguments.value), since: since?.date, limit: limit, form: form.choice,
-      pager: form.pager, color: common.color, options: common.ofSession(in: filter.certainPlaces))
+      pager: form.pager, color: common.color, options: common.ofSession(in: filter.certainPlaces, mayBeGone: true))
   }
 
   private func verifyLog() throws {

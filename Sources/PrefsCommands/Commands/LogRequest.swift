@@ -113,6 +113,7 @@ extension LogRequest {
     let filter = try ChangeFilter(line.words.first, line)
     self.init(
       filter: filter, name: line.words.first, since: date, limit: count, form: form,
-      pager: form.pager(isOff: line.has("--no-pager")), options: line.ofSession(in: filter.certainPlaces))
+      pager: form.pager(isOff: line.has("--no-pager")),
+      options: line.ofSession(in: filter.certainPlaces, mayBeGone: true))
   }
 }

@@ -38,7 +38,7 @@ struct RenameCommand: ParsableCommand {
     let from = try common.reference(old)
     let to = try common.referenceToSet(new)
     let session = try CommandSession(
-      common, in: from.certainPlaces + to.certainPlaces, isWriting: true, force: force, undeclared: names.undeclared)
+      common, in: from.certainPlaces + to.certainPlaces, force: force, undeclared: names.undeclared)
     let notes = try session.write { transaction in
       let move = SettingMove(from: try from.resolved(transaction), to: try to.resolved(transaction), old, new)
       return try move.make(transaction, force: force)

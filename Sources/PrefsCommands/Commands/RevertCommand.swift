@@ -35,7 +35,7 @@ struct RevertCommand: ParsableCommand {
     }
     let reference = try common.reference(String(argument[..<at]))
     let session = try CommandSession(
-      common, in: reference.certainPlaces, isWriting: true, force: declared.force, undeclared: declared.undeclared)
+      common, in: reference.certainPlaces, force: declared.force, undeclared: declared.undeclared)
     // Also where the version is the present one, and nothing would be set.
     try session.requireUnlocked(reference)
     try session.write { transaction in

@@ -29,7 +29,7 @@ struct SealCommand: ParsableCommand {
 
   mutating func run() throws {
     let named = try common.inEnvironment(CommandArguments.value(collection))
-    let session = try CommandSession(common, in: [named], isWriting: true)
+    let session = try CommandSession(common, in: [named])
     let name = named.name
     try session.using(try session.open()) { database in
       // Before a vault is created for it.

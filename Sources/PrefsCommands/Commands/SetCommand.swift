@@ -122,6 +122,6 @@ struct SetCommand: ParsableCommand {
       type: type ?? shortType?.type, base64: base64, hex: hex, valueFile: valueFile, stripNewline: stripNewline,
       secret: secret, ifVersion: ifVersion, ifAbsent: ifAbsent, expires: lifetime.expires, due: lifetime.due?.date,
       options: common.ofSession(
-        in: reference.certainPlaces, isWriting: true, force: declared.force, undeclared: declared.undeclared))
+        in: reference.certainPlaces, force: declared.force, undeclared: declared.undeclared))
   }
 }

@@ -222,6 +222,6 @@ extension SetRequest {
     self.init(
       reference: reference, value: value, type: type, base64: line.has("--base64"), hex: line.has("--hex"),
       valueFile: file, stripNewline: line.has("--strip-newline"), secret: isSecret, ifAbsent: line.has("--if-absent"),
-      options: line.ofSession(in: reference.certainPlaces, isWriting: true))
+      options: line.ofSession(in: reference.certainPlaces))
   }
 }

@@ -60,7 +60,7 @@ struct WatchCommand: ParsableCommand {
 
   mutating func run() throws {
     let named = try ChangeFilter(what, common)
-    let session = try CommandSession(common, in: named.certainPlaces)
+    let session = try CommandSession(common, in: named.certainPlaces, mayBeGone: true)
     try session.using(try session.openForReading()) { database in
       let connection = try database.makeConnection()
       let filter = try connection.read { try named.resolved($0) }

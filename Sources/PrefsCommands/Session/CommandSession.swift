@@ -16,13 +16,13 @@ package struct CommandSession {
   /// - Parameter force: Whether to set values that violate their declarations.
   /// - Parameter undeclared: Whether to set keys that are not declared.
   /// - Parameter collections: The collections in use, if they may be environments.
-  /// - Parameter isWriting: Whether values are set in them: those with an environment's name must then exist.
+  /// - Parameter mayBeGone: Whether an environment that is named as a collection may have been removed; else it must exist.
   init(
     _ options: CommonOptions, in collections: [NamedCollection] = [], takesCollections: Bool = false,
-    isWriting: Bool = false, force: Bool = false, undeclared: Bool = false
+    mayBeGone: Bool = false, force: Bool = false, undeclared: Bool = false
   ) throws {
     if !takesCollections { try options.checkCollectionCount() }
-    try self.init(options.ofSession(in: collections, isWriting: isWriting, force: force, undeclared: undeclared))
+    try self.init(options.ofSession(in: collections, mayBeGone: mayBeGone, force: force, undeclared: undeclared))
   }
 
   /// The session of a command for which collections are only names.

@@ -66,12 +66,35 @@ extension CommonArguments {
   }
 
   /// The session's options for these collections.
+  ///
+  /// - Parameter mayBeGone: Whether an environment that is named as a collection may have been removed.
   func ofSession(
-    in collections: [NamedCollection], isWriting: Bool = false, force: Bool = false, undeclared: Bool = false
+    in collections: [NamedCollection], mayBeGone: Bool = false, force: Bool = false, undeclared: Bool = false
   ) -> SessionOptions {
     var options = ofSession(force: force, undeclared: undeclared)
-    options.environments = collections.filter { isWriting || $0.parent != nil }.compactMap(\.environment)
+    options.environments = collections.filter { !mayBeGone || $0.parent != nil }.compactMap(\.environment)
     return options
+  }
+
+  /// The options for a session that shows collections, and an entry.
+  package func ofSession(showing collections: [String], _ key: String?) throws -> SessionOptions {
+    let entry = try key.map { try reference($0) }
+    return ofSession(
+      in: collections.map { NamedCollection(CommandArguments.value($0)) } + (entry?.certainPlaces ?? []))
+  }
+
+  /// The application that a command is about, if it takes all collections: that of `--app`, unless a collection is named.
+  package func application(_ argument: String? = nil) -> String? {
+    argument == nil && collection.isEmpty ? app : nil
+  }
+
+  /// Those of the collections that are in the requested environment; all of them if none is requested.
+  package func inRequestedEnvironment(_ collections: [String]) throws -> [String] {
+    guard hasEnvironment else { return collections }
+    return try collections.filter { name in
+      let parent = CollectionEnvironment(collection: name)?.parent ?? name
+      return try inEnvironment(parent).name.utf8.elementsEqual(name.utf8)
+    }
   }
 
   /// Whether an environment is requested.

@@ -66,7 +66,8 @@ struct KeyLookup {
     }
     return Failure(
       .keyUnavailable,
-      "the store opens with a key file, but there is none at \(keyFile). Name it with --key-file or PREFS_KEY_FILE."
+      "the store opens with a key file, but there is none at \(keyFile). Name it with --key-file"
+        + (options.app == nil ? " or PREFS_KEY_FILE." : "; PREFS_KEY_FILE is not for an application's store.")
         + (slots.count > 1 ? " \(SlotText.ways(slots))" : ""))
   }
 

@@ -66,9 +66,12 @@ package struct KeyReference {
   /// The entry that a text with several slashes names: one that is there or declared, or else one of the longest collection
   /// that is there or has declared settings.
   ///
+  /// - Parameter mayBeGone: Whether an environment that is named as a collection may have been removed.
   /// - Throws: ``Failure`` with the status `usage` if it names several, and `notFound` if the environment does not exist.
-  package func resolved(_ transaction: borrowing some Reading & ~Copyable) throws -> KeyReference {
-    guard !isCertain else { return KeyReference(key, in: try place.inForce(transaction)) }
+  package func resolved(
+    _ transaction: borrowing some Reading & ~Copyable, mayBeGone: Bool = false
+  ) throws -> KeyReference {
+    guard !isCertain else { return KeyReference(key, in: try place.inForce(transaction, mayBeGone: mayBeGone)) }
     let readings = ([self] + others).map { KeyReference($0.key, in: $0.place) }
     let declared = try DeclaredKeys(transaction)
     let there = try readings.filter { try $0.isThere(declared, transaction) }
@@ -79,13 +82,7 @@ package struct KeyReference {
         .usage, "\"\(text)\" may be \(names.joined(separator: " or ")). Name the collection with -c.")
     }
     let named = try there.first ?? readings.last { try $0.hasCollection(declared, transaction) } ?? readings[0]
-    let found = KeyReference(named.key, in: try named.place.inForce(transaction))
-    if found.place.parent != nil, let environment = found.place.environment,
-      try !transaction.hasEnvironment(environment)
-    {
-      throw try environment.notFound(in: transaction)
-    }
-    return found
+    return KeyReference(named.key, in: try named.place.inForce(transaction, mayBeGone: mayBeGone))
   }
 
   private func isThere(_ declared: DeclaredKeys, _ transaction: borrowing some Reading & ~Copyable) throws -> Bool {

@@ -41,8 +41,18 @@ struct NamedCollection {
 extension NamedCollection {
   /// The same with the collection that it inherits from, also where the environment's own name is given: what is in force in an
   /// environment does not depend on how it is named.
-  func inForce(_ transaction: borrowing some Reading & ~Copyable) throws -> NamedCollection {
-    guard parent == nil, let environment, try transaction.hasEnvironment(environment) else { return self }
+  ///
+  /// - Parameter mayBeGone: Whether an environment may have been removed, as for what was in it before.
+  /// - Throws: ``Failure`` with the status `notFound` for an environment that does not exist.
+  func inForce(
+    _ transaction: borrowing some Reading & ~Copyable, mayBeGone: Bool = false
+  ) throws -> NamedCollection {
+    guard let environment else { return self }
+    guard try transaction.hasEnvironment(environment) else {
+      if parent == nil, mayBeGone { return self }
+      throw try environment.notFound(in: transaction)
+    }
+    guard parent == nil else { return self }
     return try NamedCollection(environment.parent, environment: environment.name, isVariable: false)
   }
 }

@@ -20,16 +20,21 @@ extension Reading where Self: ~Copyable {
   }
 
   /// Sentences about removed keys of a collection whose values stay in force.
-  borrowing func notesOfLocks(_ removed: [String], in collection: String) -> [String] {
+  ///
+  /// - Parameter isExport: Whether they were not removed, but written elsewhere.
+  borrowing func notesOfLocks(_ removed: [String], in collection: String, isExport: Bool = false) -> [String] {
     // Bad files must not prevent removing.
-    (try? effectiveSettings(of: collection))?.notesOfLocks(removed, self) ?? []
+    (try? effectiveSettings(of: collection))?.notesOfLocks(removed, self, isExport: isExport) ?? []
   }
 }
 
 extension EffectiveSettings.Search {
   /// A sentence about each bad value.
-  package var notes: [String] {
-    problems.map { "\($0); programs skip this value\(isBad ? ", and there is no other." : ".")" }
+  package var notes: [String] { notes(isAll: true) }
+
+  /// - Parameter isAll: Whether all values were looked at, and not those of an environment alone.
+  func notes(isAll: Bool) -> [String] {
+    problems.map { "\($0); programs skip this value\(isBad && isAll ? ", and there is no other." : ".")" }
   }
 
   /// The same for a JSON object; nil if there are none.
@@ -69,7 +74,9 @@ extension CommandSession {
   func requireUnlocked(_ reference: KeyReference) throws {
     // Which setting it is, the store says.
     if try !reference.isCertain && exists() { return }
-    try EffectiveSettings(of: reference.collection, files).requireUnlocked(reference.key)
+    let known = try EffectiveSettings(of: reference.collection, files)
+    // Which other files bind it depends on who declares it, which the store says.
+    if try known.surelyLocked(reference.key) != nil || !exists() { try known.requireUnlocked(reference.key) }
   }
 
   /// The value in force for a key; reports bad ones with higher precedence.
@@ -88,13 +95,19 @@ extension CommandSession {
   private func search(for reference: inout KeyReference, isNeeded: Bool) throws -> EffectiveSettings.Search<Item> {
     let known = try EffectiveSettings(of: reference.collection, parent: reference.place.parent, files)
     let (key, place) = (reference.key, reference.place)
-    if reference.isCertain, let locked = known.locked(key) {
-      // A locked value needs neither the store nor its key. Only the store knows whether it is good; it is opened for that if no
-      // prompt is needed.
-      return unasking.flatMap { session in
-        try? session.read { try $0.itemInForce(KeyReference(key, in: place)) }
-      }
-        ?? EffectiveSettings.Search(found: .locked(locked.value, locked.place))
+    if reference.isCertain, let locked = known.surelyLocked(key) {
+      // A locked value needs neither the store nor its key. Only the store knows whether it is good, and whether there is such an
+      // environment; it is opened for that if no prompt is needed.
+      do {
+        if let session = unasking {
+          return try session.read { transaction in
+            try transaction.itemInForce(KeyReference(key, in: try place.inForce(transaction)))
+          }
+        }
+      } catch let failure as Failure where failure.status == .notFound {
+        throw failure
+      } catch {}
+      return EffectiveSettings.Search(found: .locked(locked.value, locked.place))
     }
     do {
       return try read { transaction in

@@ -41,7 +41,7 @@ struct ChangeFilter {
 
   /// The same for the entry that the store says is meant.
   func resolved(_ transaction: borrowing some Reading & ~Copyable) throws -> ChangeFilter {
-    guard let reference = try reference?.resolved(transaction) else { return self }
+    guard let reference = try reference?.resolved(transaction, mayBeGone: true) else { return self }
     return ChangeFilter(collection: reference.place, key: reference.key)
   }
 

@@ -30,9 +30,10 @@ struct SchemaContractCommand: ParsableCommand {
 
   mutating func run() throws {
     let references = try keys.map { try common.reference($0) }
+    let application = keys.isEmpty ? common.application() : nil
     let collection = keys.isEmpty ? try common.collection(nil) : nil
     let named = references.flatMap(\.certainPlaces) + (collection.map { [$0] } ?? [])
-    let contractions = try CommandSession(common, in: named, isWriting: true).write { transaction in
+    let contractions = try CommandSession(common, in: named).write { transaction in
       let references = try references.map { try $0.resolved(transaction) }
       let places = references.map { SettingPlace($0.key, in: $0.collection) }
       let renames = try transaction.renames()
