@@ -103,7 +103,10 @@ struct UICommand: ParsableCommand {
 extension UICommand {
   /// The collections of the page: the named ones, or all; with `--env` their environments of that name.
   private func scope(_ database: Database) throws -> CollectionScope {
-    let collections = common.namedCollections
+    let named = try common.application().map { application in
+      try database.makeConnection().read { try [application] + DeclaredKeys($0).collections(of: application, $0) }
+    }
+    let collections = named ?? common.namedCollections
     guard let name = common.env else { return CollectionScope(named: collections) }
     let environments = try database.makeConnection().read { try $0.environments() }.filter { environment in
       environment.name == name

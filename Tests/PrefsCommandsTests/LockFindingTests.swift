@@ -272,7 +272,8 @@ import Testing
     let settings = [
       ("url", #"{"$url": "https://example.com/a"}"#, "https://example.com/a"),
       ("uuid", #"{"$uuid": "E621E1F8-C36C-495A-93FC-0C247A3E6E5F"}"#, "E621E1F8-C36C-495A-93FC-0C247A3E6E5F"),
-      ("date", #"{"$date": "2026-01-31T08:30:00Z"}"#, "2026-01-31T08:30:00.000Z"), ("data", #"{"$data": "aGk="}"#, "hi"),
+      ("date", #"{"$date": "2026-01-31T08:30:00Z"}"#, "2026-01-31T08:30:00.000Z"),
+      ("data", #"{"$data": "aGk="}"#, "hi"),
       ("secret", #"{"$secret": "hunter2"}"#, "hunter2"),
     ]
     let declarations = settings.map { #"{"name": "\#($0.0)", "collection": "net2", "type": "\#($0.0)"}"# }

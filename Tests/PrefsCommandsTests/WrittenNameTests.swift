@@ -94,4 +94,90 @@ import Testing
     #expect(try tool.succeed("get", "acme/billing@staging/cur") == "USD\n")
     #expect(try tool.run("get", "acme/billing/cur", "--env", "prod").code == 3)
   }
+
+  @Test(
+    "An environment that does not exist is refused however it is named, by each command that reads",
+    arguments: [
+      ["get", "billing@prod/cur"], ["get", "-c", "billing@prod", "cur"],
+      ["get", "-c", "billing@prod", "cur", "--default", "x"],
+      ["list", "billing@prod"], ["list", "billing@prod", "--all", "--values"], ["describe", "billing@prod/cur"],
+      ["type", "billing@prod/cur"], ["exec", "-c", "billing@prod", "--", "/usr/bin/env"],
+      ["find", "E", "-c", "billing@prod"],
+      ["exec", "-c", "billing@prod", "--mask", "--", "/usr/bin/env"], ["inject", "template"],
+      ["export", "billing@prod"], ["validate", "billing@prod"], ["set", "billing@prod/cur", "x"],
+      ["ui", "--no-open", "-c", "billing@prod"],
+      ["ui", "--no-open", "billing@prod/cur"], ["get", "acme/billing@prod/cur"],
+    ], [false, true])
+  func missingEnvironment(_ words: [String], isLocked: Bool) throws {
+    if isLocked { try manage(#"{"locked": {"billing/cur": "CHF"}}"#) }
+    let template = try tool.write("template", "{{prefs:billing@prod/cur}}".utf8)
+    let run = try tool.run(
+      words.map { $0 == "template" ? template : $0 }, input: [],
+      environment: ["PREFS_MANAGED_DIR": tool.path("managed")])
+    if isLocked, words[0] == "set" { return #expect([3, 13].contains(run.code), "\(run)") }
+    #expect(run.code == (words[0] == "exec" ? 125 : 3), "\(run)")
+    #expect(run.text.isEmpty && run.message.contains(#"there is no environment "prod" of"#), "\(run)")
+  }
+
+  @Test("What was in an environment that is gone is found by history and log")
+  func goneEnvironment() throws {
+    try tool.succeed("env", "create", "billing@old")
+    try tool.succeed("history", "--keep", "billing@old")
+    try tool.succeed("set", "billing@old/cur", "USD")
+    try tool.succeed("env", "remove", "billing@old", "--force")
+    #expect(try tool.succeed("history", "billing@old/cur").contains("USD"))
+    #expect(try tool.succeed("log", "billing@old/cur").contains("billing@old"))
+  }
+
+  /// Runs the tool for `org.x`, on the store of the others.
+  private func app(_ words: String..., input: String = "") throws -> Tool.Run {
+    try tool.run(
+      ["--app", "org.x", "-d", tool.store, "--key-file", tool.keyFile] + words, input: input.utf8,
+      environment: ["PREFS_MANAGED_DIR": tool.path("managed")])
+  }
+
+  @Test("With --app, a setting that the application declares elsewhere is not set in its own collection")
+  func ofOtherCollection() throws {
+    for (words, input) in [
+      (["set", "billing/cur", "GBP"], ""), (["import", "-", "--format", "json"], #"{"billing/cur": "GBP"}"#),
+    ] {
+      let run = try tool.run(
+        ["--app", "org.x", "-d", tool.store, "--key-file", tool.keyFile] + words, input: input.utf8)
+      #expect(run.code == 8, "\(words): \(run)")
+      #expect(run.message.contains(#"key "cur" of collection "billing" is. Name the collection with -c."#), "\(run)")
+    }
+    #expect(try app("set", "-c", "billing", "cur", "GBP").code == 0)
+    #expect(try app("get", "billing/cur").code == 3)
+  }
+
+  @Test("With --app alone, validate, list --all, schema and contract are about all collections of the application")
+  func ofApplication() throws {
+    // It declares nothing in its own collection, which is not there.
+    #expect(try app("validate").code == 0)
+    #expect(try app("list", "--all", "--values").text.contains("billing/cur"))
+    #expect(try app("list", "--all", "--json").text.contains(#""collection":"billing","key":"cur""#))
+    #expect(try app("schema").text.contains("billing/cur"))
+    #expect(try app("schema", "--format", "json-schema").text.contains("billing"))
+    try manage(#"{"locked": {"billing/cur": 5}}"#)
+    let locked = try app("validate")
+    #expect(locked.code == 8 && locked.text.contains("billing/cur in "), "\(locked)")
+    try manage("{}")
+    #expect(try app("set", "-c", "billing", "cur", "5", "--int", "--force").code == 0)
+    let validate = try app("validate")
+    #expect(validate.code == 8 && validate.text.contains("billing/cur must be"), "\(validate)")
+    // Others' settings are not its own.
+    try tool.succeed(
+      "schema", "load", "-", "--application", "org.y", input: #"[{"name": "n", "collection": "org.y", "type": "int"}]"#)
+    try tool.succeed("set", "org.y/n", "text", "--string", "--force")
+    #expect(try !app("validate").text.contains("org.y"))
+    #expect(try app("list", "--all").text == "billing/cur\n" || app("list", "--all").text.contains("billing/cur"))
+    #expect(try !app("schema").text.contains("org.y"))
+    try tool.succeed(
+      "schema", "load", "-", "--application", "org.x", "--application-version", "2",
+      input: #"""
+        [{"name": "currency", "collection": "billing", "type": "string", "formerly": [{"name": "cur"}]}]
+        """#)
+    let contract = try app("schema", "contract")
+    #expect(contract.code == 11 && contract.message.contains("billing/cur is kept for org.x 1"), "\(contract)")
+  }
 }

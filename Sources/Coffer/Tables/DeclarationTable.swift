@@ -166,7 +166,8 @@ package struct DeclarationTable {
       names.append((environment.parent, false))
       rest = environment.parent[...]
     }
-    while let slash = rest.utf8.firstIndex(of: UInt8(ascii: "/")) {
+    // No suite has an empty name.
+    while let slash = rest.utf8.firstIndex(of: UInt8(ascii: "/")), slash != collection.startIndex {
       rest = rest[rest.utf8.index(after: slash)...]
       names.append((String(rest), true))
     }

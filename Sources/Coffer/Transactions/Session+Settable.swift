@@ -74,7 +74,9 @@ extension Session {
   /// One setting has one lock, whatever an administrator calls it.
   private func requireUnlockedNames(of key: String, in collection: String, _ rules: SettingRules) throws {
     for other in try otherNames(of: key, in: collection) + endedNames(of: key, in: collection) {
-      try effective(other.collection.string, rules).requireUnlocked(other.key.string)
+      let lock = try effective(other.collection.string, rules).locked(other.key.string)
+      guard let file = lock?.place.file else { continue }
+      throw CofferError.lockedByAdministrator(collection: collection, key: key, file: "\(file), as \(other)")
     }
   }
 

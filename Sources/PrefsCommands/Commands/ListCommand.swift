@@ -7,7 +7,8 @@ struct ListCommand: ParsableCommand {
     abstract: "List the keys of a collection.",
     discussion: """
       Prints one key per line, sorted by UTF-8 bytes. Control characters in names are escaped; -0 and --json print names \
-      unchanged. --all adds settings that are declared but not set, with their defaults. -l, --values and --all mark \
+      unchanged. --all adds settings that are declared but not set, with their defaults; with --app, in all collections \
+      in which the application declares settings. -l, --values and --all mark \
       these, values inherited from the collection of an environment, and values that an administrator of this host has \
       locked or set as a default. A value that does not match its declaration is skipped, as by `prefs get`; with --json it is \
       the `problem`. Secrets and sealed values are shown only by their size, unless --reveal is given.
@@ -74,7 +75,8 @@ struct ListCommand: ParsableCommand {
   func request() throws -> ListRequest {
     let collection = try common.inEnvironment(name.map(CommandArguments.value) ?? common.namedCollection ?? "")
     return ListRequest(
-      place: collection, long: long, values: values, all: all, reveal: reveal, form: form.choice, pager: form.pager,
+      place: collection, long: long, values: values, all: all, application: all ? common.application(name) : nil,
+      reveal: reveal, form: form.choice, pager: form.pager,
       color: common.color, options: common.ofSession(in: [collection]))
   }
 }

@@ -13,6 +13,10 @@ struct ListRequest: Request {
   var values = false
   /// Whether to list declared settings that are not set.
   var all = false
+  /// The application whose settings are listed in all of its collections.
+  var application: String?
+  /// Whether it is an error if there is nothing.
+  var explainsEmpty = true
   var reveal = false
   var form = ListForm.Choice.text
   var pager: Pager?
@@ -23,6 +27,7 @@ struct ListRequest: Request {
 
   private struct Entry {
     let key: String
+    let place: NamedCollection
     /// What is known of the stored item; nil for an entry whose value is not stored.
     let info: ItemInfo?
     /// nil for a setting that is declared, and has no value.
@@ -39,9 +44,38 @@ struct ListRequest: Request {
     let (entries, notes) = try CommandSession(options).readInForce(in: [place]) { transaction in
       // What is listed without being set is in force.
       if all { request.place = try place.inForce(transaction) }
-      return try request.entries(transaction)
+      return try request.application.map { try request.entries(of: $0, transaction) } ?? request.entries(transaction)
     }
     try request.write(entries, notes)
+  }
+
+  /// The entries of all collections in which an application declares settings, its own first.
+  private func entries(
+    of application: String, _ transaction: borrowing ReadTransaction
+  ) throws -> ([Entry], [String]) {
+    let declared = try DeclaredKeys(transaction)
+    let others = declared.settings.filter { $0.isDeclared(by: application) }.map(\.declaration.collection)
+    let names = Set(others.map { ByteString($0) }).subtracting([ByteString(application)]).sorted().map(\.string)
+    var (entries, notes): ([Entry], [String]) = ([], [])
+    for place in try [place] + names.map({ try Self.place($0, besides: place, transaction) }) {
+      var request = self
+      (request.application, request.explainsEmpty, request.place) = (nil, false, place)
+      let (found, said) = try request.entries(transaction)
+      entries += found
+      notes += said
+    }
+    if entries.isEmpty { try explainEmpty(transaction) }
+    return (entries, notes)
+  }
+
+  /// Another collection of the same application, in the same environment if there is one.
+  private static func place(
+    _ name: String, besides own: NamedCollection, _ transaction: borrowing ReadTransaction
+  ) throws -> NamedCollection {
+    guard own.parent != nil, let environment = own.environment,
+      try transaction.hasEnvironment(CollectionEnvironment(environment.name, of: name))
+    else { return NamedCollection(name) }
+    return try NamedCollection(name, environment: environment.name, isVariable: false)
   }
 
   /// - Returns: The entries, and what is to be said of bad values.
@@ -61,12 +95,12 @@ struct ListRequest: Request {
     let entries = try keys.compactMap { key in
       let declaration = declarations[ByteString(key)]
       let search = try effective.info(key, by: declaration, transaction) { stored[key, $0] }
-      notes += search.notes
+      notes += search.notes(isAll: place.parent != nil || place.environment == nil)
       var entry = try entry(key, search.found, declaration, transaction)
       entry?.problem = search.problem
       return entry
     }
-    if entries.isEmpty { try explainEmpty(transaction) }
+    if entries.isEmpty, explainsEmpty { try explainEmpty(transaction) }
     return (entries, notes)
   }
 
@@ -95,32 +129,39 @@ struct ListRequest: Request {
     func shown(_ value: Value) -> Value { Redaction(reveals: reveal).shown(value, isSealed: false, isSecret: isSecret) }
     switch found {
     case .stored(let info)?:
-      guard values else { return Entry(key: key, info: info, found: found, kind: info.kind.name, value: nil) }
+      guard values else {
+        return Entry(key: key, place: place, info: info, found: found, kind: info.kind.name, value: nil)
+      }
       if info.kind == .sealed, !reveal {
         // The value is not shown, so it need not be opened.
         return Entry(
-          key: key, info: info, found: found, kind: Value.Kind.sealed.name,
+          key: key, place: place, info: info, found: found, kind: Value.Kind.sealed.name,
           value: Redaction.sealed(byteCount: info.byteCount))
       }
       let value = try transaction.item(forKey: key, inCollection: info.collection)?.value
       return Entry(
-        key: key, info: info, found: found, kind: (value?.kind ?? info.kind).name, value: value.map(shown))
+        key: key, place: place, info: info, found: found, kind: (value?.kind ?? info.kind).name,
+        value: value.map(shown))
     case .locked(let value, _)?, .managed(let value, _)?:
-      return Entry(key: key, info: nil, found: found, kind: value.kind.name, value: values || all ? shown(value) : nil)
+      return Entry(
+        key: key, place: place, info: nil, found: found, kind: value.kind.name,
+        value: values || all ? shown(value) : nil)
     case .declared?, nil:
       return declaration.map {
         Entry(
-          key: key, info: nil, found: found, kind: $0.type.description, value: values || all ? $0.defaultValue : nil)
+          key: key, place: place, info: nil, found: found, kind: $0.type.description,
+          value: values || all ? $0.defaultValue : nil)
       }
     }
   }
 
   private func json(_ entry: Entry) -> String {
-    let origin = entry.found?.origin(in: place.parent, \.collection) ?? "default"
+    let parent = entry.place.parent
+    let origin = entry.found?.origin(in: parent, \.collection) ?? "default"
     return ItemJSON.text(
-      entry.key, entry.info?.collection ?? collection, entry.info, kind: entry.kind,
+      entry.key, entry.info?.collection ?? entry.place.name, entry.info, kind: entry.kind,
       value: entry.info == nil || values ? entry.value : nil,
-      origin: all || place.parent != nil || entry.info == nil ? origin : nil, problem: entry.problem)
+      origin: all || parent != nil || entry.info == nil ? origin : nil, problem: entry.problem)
   }
 
   // MARK: - Nothing there
@@ -136,11 +177,18 @@ struct ListRequest: Request {
 
   // MARK: - Forms
 
-  /// The key for people; the empty one would be an empty line.
-  private func name(_ entry: Entry) -> String { entry.key.isEmpty ? "\"\"" : DisplayText.escapingControls(entry.key) }
+  /// The key, in another collection than the one that is named with that.
+  private func fullName(_ entry: Entry) -> String {
+    entry.place.name.utf8.elementsEqual(collection.utf8) ? entry.key : KeyText.of(entry.key, in: entry.place.name)
+  }
+
+  /// The name for people; the empty one would be an empty line.
+  private func name(_ entry: Entry) -> String {
+    entry.key.isEmpty ? "\"\"" : DisplayText.escapingControls(fullName(entry))
+  }
 
   private func plainFields(_ entry: Entry) -> [String] {
-    var fields = [entry.key]
+    var fields = [fullName(entry)]
     if long { fields += longFields(entry) }
     if all || place.parent != nil { fields.append(field(entry)) }
     if let value = entry.value { fields.append(ValueText.text(value)) }
@@ -182,7 +230,7 @@ struct ListRequest: Request {
   /// The origin of an entry, for display.
   private func mark(_ entry: Entry) -> String {
     switch entry.found {
-    case .stored(let info)? where isParent(info.collection):
+    case .stored(let info)? where isParent(info.collection, of: entry):
       info.collection.isEmpty ? "(from \"\")" : "(from \(DisplayText.escapingControls(info.collection)))"
     case .stored?: ""
     case .locked?: "(locked)"
@@ -194,15 +242,15 @@ struct ListRequest: Request {
   /// The same for programs.
   private func field(_ entry: Entry) -> String {
     switch entry.found {
-    case .stored(let info)?: isParent(info.collection) ? "parent:\(info.collection)" : ""
+    case .stored(let info)?: isParent(info.collection, of: entry) ? "parent:\(info.collection)" : ""
     case .locked(_, let place)?: "locked:\(place)"
     case .managed(_, let place)?: "managed:\(place)"
     case .declared?, nil: "default"
     }
   }
 
-  private func isParent(_ collection: String) -> Bool {
-    place.parent.map { $0.utf8.elementsEqual(collection.utf8) } ?? false
+  private func isParent(_ collection: String, of entry: Entry) -> Bool {
+    entry.place.parent.map { $0.utf8.elementsEqual(collection.utf8) } ?? false
   }
 
   private func longFields(_ entry: Entry) -> [String] {
@@ -226,6 +274,7 @@ extension ListRequest {
     let place = try line.inEnvironment(line.words.first ?? line.namedCollection ?? "")
     self.init(
       place: place, long: line.has("-l"), values: line.has("--values"), all: line.has("--all"),
+      application: line.has("--all") ? line.application(line.words.first) : nil,
       reveal: line.has("--reveal"), form: form, pager: form.pager(isOff: line.has("--no-pager")),
       options: line.ofSession(in: [place]))
   }

@@ -7,10 +7,11 @@ struct ValidateCommand: ParsableCommand {
     commandName: "validate",
     abstract: "Check values against the declarations of their settings.",
     discussion: """
-      Checks the named collection, or all collections with declared settings, for undeclared keys, values of the wrong \
+      Checks the named collection, those in which the application of --app declares settings, or all collections with declared \
+      settings, for undeclared keys, values of the wrong \
       type or outside their limits, and deprecated settings. Values that an administrator of this host sets or locks are \
-      checked, too: also names under which no program is known to read anything, and locks of one setting that differ between \
-      the applications that declare it. `prefs doctor` checks the store's file instead. The exit code is 8 if there are findings; \
+      checked, too: also names under which no program is known to read anything, locks of one setting that differ between \
+      the applications that declare it, and locks in the files of others, which those do not read. `prefs doctor` checks the store's file instead. The exit code is 8 if there are findings; \
       a deprecated setting, and what may be meant as it is, does not count. Values of secrets and sealed collections are not shown.
 
       An administrator's settings for the application shop are the files /etc/coffer/shop.d/*.json and *.plist, in the order of their \
@@ -28,6 +29,7 @@ struct ValidateCommand: ParsableCommand {
       Examples:
         prefs validate
         prefs validate shop --json
+        prefs --app shop validate
       """)
 
   @Argument(help: "The collection; without it, all of them.", completion: Completions.collections)
@@ -43,21 +45,29 @@ struct ValidateCommand: ParsableCommand {
   }
 
   mutating func run() throws {
-    let collection = try common.collection(name)
-    let (collections, findings) = try CommandSession(common, in: collection.map { [$0] } ?? []).read { transaction in
+    let named = try common.collection(name)
+    let (applications, findings) = try CommandSession(common, in: named.map { [$0] } ?? []).read { transaction in
       let declared = try DeclaredKeys(transaction)
-      if let collection { try Self.requireKnown(collection, declared, transaction) }
-      let collections = try collection.map { [$0.name] } ?? declared.collections(transaction)
-      let stored = try collections.flatMap { try Self.findings($0, declared, transaction) }
-      let managed = try Self.managedFindings(collection?.name, collections, declared, transaction)
+      var scope = named.map { [$0.name] }
+      if let application = common.application(name) {
+        scope = try common.inRequestedEnvironment(declared.collections(of: application, transaction))
+      }
+      if let named, common.application(name) == nil || scope == [] {
+        try Self.requireKnown(named, declared, transaction)
+      }
+      let stored = try (scope ?? declared.collections(transaction)).flatMap {
+        try Self.findings($0, declared, transaction)
+      }
+      let applications = try Self.applications(of: scope, named, declared, transaction)
+      let managed = try Self.managedFindings(scope, applications, declared, transaction)
       // Stable: what is stored first.
       let findings = (stored + managed).enumerated().sorted { a, b in
         let names = [a, b].map { ByteString($0.element.collection) }
         return names[0] == names[1] ? a.offset < b.offset : names[0] < names[1]
       }
-      return (collections, findings.map(\.element))
+      return (applications, findings.map(\.element))
     }
-    let strays = collections.flatMap(ManagedSettings.strays)
+    let strays = applications.flatMap(ManagedSettings.strays)
     if json {
       try StandardOutput.write(JSONText.array(findings.map(Self.json)) + "\n")
     } else {
@@ -83,25 +93,37 @@ struct ValidateCommand: ParsableCommand {
     try KeyReference.requireItems(in: collection.name, transaction)
   }
 
+  /// The applications whose files are checked.
+  ///
+  /// - Parameter scope: The collections that are checked; nil for all.
+  private static func applications(
+    of scope: [String]?, _ named: NamedCollection?, _ declared: DeclaredKeys, _ transaction: borrowing ReadTransaction
+  ) throws -> [String] {
+    guard let scope else { return try declared.applications(transaction) }
+    var seen: Set<ByteString> = []
+    return try (scope.isEmpty ? [named?.name ?? ""] : scope)
+      .flatMap { try transaction.effectiveSettings(of: $0).applications }
+      .filter { seen.insert(ByteString($0)).inserted }
+  }
+
   /// The problems in the files of `/etc/coffer`.
   ///
-  /// - Parameter named: The one collection that is checked.
+  /// - Parameter scope: The collections that are checked; nil for all.
   private static func managedFindings(
-    _ named: String?, _ collections: [String], _ declared: DeclaredKeys, _ transaction: borrowing ReadTransaction
+    _ scope: [String]?, _ applications: [String], _ declared: DeclaredKeys, _ transaction: borrowing ReadTransaction
   ) throws -> [SettingFinding] {
     // An environment uses its parent's files, which are checked with that.
-    guard named.flatMap(CollectionEnvironment.init(collection:)) == nil else { return [] }
-    let applications =
-      try named.map { try transaction.effectiveSettings(of: $0).applications }
-      ?? declared.applications(named: collections)
+    let plain = scope?.filter { CollectionEnvironment(collection: $0) == nil }
+    if let scope, !scope.isEmpty, plain == [] { return [] }
     let findings =
       try applications.flatMap { try ManagedFindings(application: $0, declared: declared).all(transaction) }
       + ManagedFindings.disagreements(declared) + SettingFinding.ofNames(transaction)
-    // Of the files of other applications, what they say of this collection, or of none that is known.
-    guard let named else { return findings }
+    // Of the files of other applications, what they say of these collections, or of none that is known.
+    guard let plain else { return findings }
+    let names = Set(plain.map { ByteString($0) })
     return findings.filter { finding in
       let collection = CollectionEnvironment(collection: finding.collection)?.parent ?? finding.collection
-      return ByteString(collection) == ByteString(named) || declared.settings(in: collection).isEmpty
+      return names.contains(ByteString(collection)) || declared.settings(in: collection).isEmpty
     }
   }
 

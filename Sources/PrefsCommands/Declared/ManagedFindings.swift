@@ -38,12 +38,15 @@ struct ManagedFindings {
       guard let setting = declared.setting(key, in: collection),
         setting.isDeclared(by: application) || !isDeclaring
       else { continue }
-      return SettingFinding.all(
-        of: key, in: collection, declared, isSealed: setting.declaration.type == .secret,
-        place: entry.place.description
+      let findings = SettingFinding.all(
+        of: key, in: collection, declared, isSealed: false, place: entry.place.description
       ) {
         entry.value
       }
+      guard entry.isLocked, !isDeclaring else { return findings }
+      // Tools that name no application take it for a lock, as the collection is called so.
+      let text = "in \(entry.place) locks nothing for \(setting.ownerText), which reads its own files."
+      return findings + [SettingFinding(collection: collection, key: key, kind: .doubtful, text: text)]
     }
     for place in places where try isOfSuite(place, transaction) { return [] }
     return try unbound(entry, places, transaction).map { [$0] } ?? []
@@ -165,8 +168,25 @@ extension DeclaredKeys {
     return Set(names.map(ByteString.init)).sorted().map(\.string)
   }
 
+  /// The applications whose files may concern a store: those that declare settings, and those that collections are named after.
+  func applications(_ transaction: borrowing some Reading & ~Copyable) throws -> [String] {
+    applications(named: try transaction.session.namesOfAllCollections() + collections(transaction))
+  }
+
+  /// The collections of an application: its own, and those in which it declares settings, with their environments, and the parts of
+  /// them that suites have.
+  package func collections(
+    of application: String, _ transaction: borrowing some Reading & ~Copyable
+  ) throws -> [String] {
+    try collections(transaction).filter { name in
+      let parent = CollectionEnvironment(collection: name)?.parent ?? name
+      return ByteString(parent) == ByteString(application)
+        || settings(in: name).contains { $0.isDeclared(by: application) }
+    }
+  }
+
   /// The applications that declare settings, and those that some collections are named after.
-  func applications(named collections: [String]) -> [String] {
+  private func applications(named collections: [String]) -> [String] {
     let names =
       collections.map { CollectionEnvironment(collection: $0)?.parent ?? $0 }
       + settings.flatMap { $0.owners.map(\.application) }

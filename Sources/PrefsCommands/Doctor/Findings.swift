@@ -44,7 +44,7 @@ package struct Findings {
   private static func managed(_ database: Database) throws -> (problems: [String], doubts: [String]) {
     try database.makeConnection().read { transaction in
       let declared = try DeclaredKeys(transaction)
-      let applications = declared.applications(named: try transaction.session.namesOfAllCollections())
+      let applications = try declared.applications(transaction)
       // What cannot be read is a problem.
       let findings =
         applications.flatMap { application in

@@ -8,7 +8,7 @@ struct SchemaContractCommand: ParsableCommand {
     abstract: "End the former names of renamed settings.",
     discussion: """
       While an older version of a program may still run, a renamed setting has both of its names, and each follows the other. \
-      This removes the former names, all of them, those of a collection, or those of the settings named, by either name. Where a \
+      This removes the former names, all of them, those of a collection or of the application of --app, or those of the settings named, by either name. Where a \
       rename was taken back, the name goes that no version declares any more. The last values stay in the history. A name stays \
       while any version of any application that declares it may run here, or its declarations are in force here or in a fleet, \
       while the other name has not followed its last value yet, and while an administrator names it alone (exit code 11); then \
@@ -43,6 +43,7 @@ struct SchemaContractCommand: ParsableCommand {
           .notFound, "\(KeyText.of(reference.key, in: reference.collection)) has no former name that is kept.")
       }
       let contractions = try transaction.contract { rename in
+        if let application, ByteString(rename.application) == ByteString(application) { return true }
         if let collection { return rename.isIn(collection.name) }
         return places.isEmpty || places.contains(where: rename.names)
       }

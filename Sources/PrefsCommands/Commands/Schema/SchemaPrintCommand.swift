@@ -7,7 +7,8 @@ struct SchemaPrintCommand: ParsableCommand {
     commandName: "print",
     abstract: "Print the declared settings.",
     discussion: """
-      The same as `prefs schema`. The format is
+      The same as `prefs schema`: all of them, those of a collection, or with --app those of an application, in every collection. \
+      The format is
         markdown     a table for people;
         json-schema  a JSON Schema (draft 2020-12) for the output of `prefs export --format json`, for one collection or all;
         json         the input of `prefs schema load`.
@@ -31,12 +32,24 @@ struct SchemaPrintCommand: ParsableCommand {
 
   mutating func run() throws {
     let named = try common.collection(nil)
-    let collection = named?.name
+    let application = common.application()
+    var collection = named?.name
     let (declared, settings, schema) = try CommandSession(common, in: named.map { [$0] } ?? []).read { transaction in
       let declared = try DeclaredKeys(transaction)
       let sealed = try transaction.allCollections().filter { try transaction.isSealed(collection: $0) }
+      var settings = collection.map(declared.settings(in:)) ?? declared.settings
+      if let application {
+        settings = declared.settings.filter { setting in
+          setting.isDeclared(by: application)
+            || ByteString(setting.declaration.collection) == ByteString(application)
+        }
+        // The document of one collection if that has all of them.
+        if settings.contains(where: { ByteString($0.declaration.collection) != ByteString(application) }) {
+          collection = nil
+        }
+      }
       return (
-        declared, collection.map(declared.settings(in:)) ?? declared.settings,
+        declared, settings,
         SettingsSchema(sealedCollections: Set(sealed.map { ByteString($0) }))
       )
     }
