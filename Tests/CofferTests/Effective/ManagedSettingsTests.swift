@@ -171,7 +171,7 @@ import Testing
     let database = try Database.inMemory(options: options)
     try database.makeConnection().readWrite { transaction in
       let declared = [size, port].map {
-        Declaration($0.name, in: "app", type: .int, limits: [.range(.int(0), .int(100))])
+        Declaration($0.name, in: "app", type: .int, limits: [.range(minimum: .int(0), maximum: .int(100))])
       }
       try transaction.declare(declared, by: "app")
       let effective = try transaction.effectiveSettings(of: "app")
