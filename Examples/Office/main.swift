@@ -2,7 +2,7 @@
 // Then a host is lost, one comes back after weeks, and one was cloned.
 //
 //   Office [FOLDER [ADDRESS]]  in a temporary folder by default, through folders in it; or through other carriers, such as
-//     etcd://127.0.0.1/office, with /servers and /site behind it
+//     etcd://127.0.0.1/office, with /servers behind it
 
 import Coffer
 import CofferFleet
@@ -94,18 +94,17 @@ print("\(try servers.filter { try $0.host.get("release") == "42" }.count) server
 
 // MARK: - A contractor for one collection
 
-// Members read all collections of a fleet. What a contractor gets is a fleet of its own, with another key and another carrier.
+// Each collection has a key of its own, and the contractor gets one of them.
 let contractor = try Host("contractor")
-let siteFleet = try await Fleet.create(
-  "site", in: admin.database, at: try carrier("site"), collections: ["site"], as: admin.name)
 try admin.set("Welcome", "title", in: "site")
-try await siteFleet.sync()
-let contractorFleet = try await contractor.join(try await siteFleet.invite(contractor.name, role: .writer).text)
-try await siteFleet.sync()
+try await adminFleet.share(collections: ["web", "site"])
+let contractorFleet = try await contractor.join(
+  try await adminFleet.invite(contractor.name, role: .writer, collections: ["site"]).text)
+try await adminFleet.sync()
 try await contractorFleet.sync()
 try contractor.set("Welcome back", "title", in: "site")
 try await contractorFleet.sync()
-try await siteFleet.sync()
+try await adminFleet.sync()
 print("The contractor has set the title: \(try admin.get("title", in: "site")).")
 print("The database password is \(try contractor.get("database password")) there.")
 

@@ -60,7 +60,7 @@ extension FleetError {
     case .lastAdminLeaves: "fleet leave --force"
     case .conflictNotFound: "fleet conflicts"
     case .collectionWaits(let name): "fleet accept \(name)"
-    case .collectionNotWaiting: "fleet status"
+    case .collectionNotWaiting, .collectionNotShared: "fleet status"
     default: nil
     }
   }
@@ -68,14 +68,15 @@ extension FleetError {
   /// The exit code for this error.
   fileprivate var exitStatus: ExitStatus {
     switch self {
-    case .fleetNotFound, .notJoined, .memberNotFound, .conflictNotFound, .collectionNotWaiting: .notFound
+    case .fleetNotFound, .notJoined, .memberNotFound, .conflictNotFound, .collectionNotWaiting, .collectionNotShared:
+      .notFound
     case .fleetExists, .alreadyJoined, .invitationUsed, .memberExists, .collectionShared: .conflict
     case .damaged, .rolledBack, .forked, .olderThanInvitation: .integrity
     case .newerFormat: .newerFormat
     case .removed, .notAllowed, .lastAdmin, .lastAdminLeaves, .invitationExpired, .collectionSealed, .collectionWaits,
-      .tooLarge:
+      .tooLarge, .tooManyCollections:
       .refused
-    case .badName, .manyMayOnlyRead: .usage
+    case .badName, .manyMayOnlyRead, .adminsHaveAll: .usage
     case .badInvitation: .format
     case .busy: .busy
     }

@@ -177,6 +177,10 @@ class Member:
     public_key: bytes
     name: str
 
+    # The folders of its collections, and whether it has all.
+    folders: frozenset = frozenset()
+    has_all: bool = True
+
     @property
     def may_write(self) -> bool:
         return self.role != "reader" and self.standing == "admitted"
@@ -201,16 +205,36 @@ class Record:
     declaration: Optional[str] = None
 
 
+@dataclasses.dataclass
+class Collection:
+    """A shared collection; without a name and keys if the member does not have it."""
+
+    folder: bytes
+    sealed_name: bytes
+    name: Optional[str] = None
+    keys: Optional[dict] = None
+
+
+@dataclasses.dataclass
+class CollectionHead:
+    folder: bytes
+    set_digest: bytes
+    record_count: int
+    horizon: int
+    number: int
+    author: bytes
+
+
 class Fleet:
-    """A fleet, verified as a whole."""
+    """A fleet, verified as a whole: as far as the invited member has its keys."""
 
     def __init__(self, objects: dict, invitation: Invitation):
         self.objects, self.invitation = objects, invitation
         self.authority, self.authority_digest = self._last_authority()
-        self.fleet_key, self.identity_keys = self._fleet_key()
+        self.fleet_key, self.ring_key, self.identity_keys = self._unwrapped_keys()
         self.keys = {
             purpose: derive(self.fleet_key, invitation.fleet, f"coffer fleet v1 {purpose}".encode())
-            for purpose in ("names", "records", "head", "members")
+            for purpose in ("head", "members")
         }
         self._read_members()
         self._read_head()
@@ -250,7 +274,7 @@ class Fleet:
                 raise Damaged(f"{name} does not follow its predecessor")
             authority, data = following, self.objects[name]
 
-    def _fleet_key(self) -> tuple:
+    def _unwrapped_keys(self) -> tuple:
         invitation = self.invitation
         salt = invitation.fleet + invitation.member
         signing = Ed25519PrivateKey.from_private_bytes(derive(invitation.seed, salt, b"coffer fleet v1 signing"))
@@ -263,7 +287,7 @@ class Fleet:
         found = None
         self.wrapped_ids = []
         for _ in range(reader.number(2)):
-            member, wrapped = reader.take(16), reader.take(72)
+            member, wrapped = reader.take(16), reader.take(104)
             self.wrapped_ids.append(member)
             if member == invitation.member:
                 agreed = agreement.exchange(X25519PublicKey.from_public_bytes(ephemeral))
@@ -274,7 +298,7 @@ class Fleet:
         self.sealed_members = (data[:5], reader.rest())
         if found is None:
             raise Damaged("the invitation is for nobody in the list of members")
-        return found, (raw(signing), raw(agreement))
+        return found[:32], found[32:], (raw(signing), raw(agreement))
 
     def _read_members(self) -> None:
         prefix, sealed = self.sealed_members
@@ -282,18 +306,40 @@ class Fleet:
         if int.from_bytes(prefix[1:], "big") != self.authority.version:
             raise Damaged("the members have another version")
         self.name, self.retention_days, self.greatest_age = reader.text(), reader.number(4), reader.number(4)
-        self.collections = []
+        self.shared: list = []
         for _ in range(reader.number(2)):
-            self.collections.append(reader.text())
-            if not 1 <= reader.number(4) <= self.authority.version:
+            folder, since = reader.take(8), reader.number(4)
+            if not 1 <= since <= self.authority.version or len(self.shared) == 100:
                 raise Damaged("a collection is shared since an impossible version")
+            if self.shared and self.shared[-1].folder >= folder:
+                raise Damaged("the collections are out of order")
+            self.shared.append(Collection(folder, reader.take(reader.number(4))))
+        rings = []
+        for _ in range(reader.number(2)):
+            is_of_all = reader.number(1)
+            indices = [reader.number(2) for _ in range(reader.number(2))]
+            if indices != sorted(set(indices)) or indices and indices[-1] >= len(self.shared) or is_of_all > 1:
+                raise Damaged("a ring is malformed")
+            if is_of_all and len(indices) != len(self.shared):
+                raise Damaged("a ring of all collections has not all of them")
+            rings.append((bool(is_of_all), indices, reader.take(40 + 32 * len(indices))))
         self.members = {}
+        numbers = {}
         for _ in range(reader.number(2)):
             member, role, standing = reader.take(16), reader.number(1), reader.number(1)
             if role not in ROLES or standing not in STANDINGS or STANDINGS[standing] == "many" and ROLES[role] != "reader":
                 raise Damaged("a member has an unknown role or standing")
+            numbers[member] = reader.number(2)
+            if numbers[member] >= len(rings):
+                raise Damaged("a member has an unknown ring")
+            has_all, indices, _ = rings[numbers[member]]
+            if ROLES[role] == "admin" and not has_all:
+                raise Damaged("an admin does not have all collections")
             signing_key, public_key, _, _ = reader.take(32), reader.take(32), reader.time(), reader.time()
-            self.members[member] = Member(member, ROLES[role], STANDINGS[standing], signing_key, public_key, reader.text())
+            folders = frozenset(self.shared[index].folder for index in indices)
+            self.members[member] = Member(
+                member, ROLES[role], STANDINGS[standing], signing_key, public_key, reader.text(), folders, has_all
+            )
         self.former = {}
         for _ in range(reader.number(2)):
             member, signing_key = reader.take(16), reader.take(32)
@@ -307,8 +353,27 @@ class Fleet:
         own = self.members[self.invitation.member]
         if (own.signing_key, own.public_key) != self.identity_keys:
             raise Damaged("the member's keys are not those of the invitation")
+        _, indices, sealed_keys = rings[numbers[own.id]]
+        self._open_ring(numbers[own.id], [self.shared[index] for index in indices], sealed_keys)
         if own.standing == "invited" and f"j/{own.id.hex()}" in self.objects:
             raise Damaged("another host has used the invitation")
+
+    def _open_ring(self, number: int, collections: list, sealed: bytes) -> None:
+        fleet = self.invitation.fleet
+        place = b"coffer fleet v1 ring" + fleet + struct.pack(">IH", self.authority.version, number)
+        keys = open_sealed(self.ring_key, place, sealed)
+        for index, collection in enumerate(collections):
+            key = keys[32 * index : 32 * index + 32]
+            collection.keys = {
+                purpose: derive(key, fleet, f"coffer fleet v1 {purpose}".encode())
+                for purpose in ("names", "records", "collection")
+            }
+            place = b"coffer fleet v1 collection" + fleet + collection.folder
+            collection.name = Reader(open_sealed(collection.keys["collection"], place, collection.sealed_name)).text()
+        self.by_folder = {collection.folder: collection for collection in collections}
+        self.collections = sorted((collection.name for collection in collections), key=str.encode)
+        if len(set(self.collections)) != len(collections):
+            raise Damaged("a collection is shared twice")
 
     def _read_head(self) -> None:
         data = self._object("head")
@@ -320,9 +385,18 @@ class Fleet:
         reader = Reader(signed)
         self.number, self.time, author = reader.number(8), reader.time(), reader.take(16)
         version, authority = reader.number(4), reader.take(32)
-        self.set_digest, self.record_count = reader.take(32), reader.number(8)
-        self.horizon, self.log_count = reader.number(8), reader.number(8)
-        if not self.horizon < self.number <= 1 << 60 or self.log_count >= self.number:
+        heads = []
+        for _ in range(reader.number(2)):
+            start = reader.position
+            head = CollectionHead(
+                reader.take(8), reader.take(32), reader.number(8), reader.number(8), reader.number(8), reader.take(16)
+            )
+            heads.append((head, reader.data[start : reader.position], reader.take(64)))
+            if not head.horizon < head.number <= self.number:
+                raise Damaged("the head's numbers are out of range")
+        self.heads = {head.folder: head for head, _, _ in heads}
+        self.log_count = reader.number(8)
+        if self.number > 1 << 60 or self.log_count >= self.number:
             raise Damaged("the head's numbers are out of range")
         self.log, left = [], self.log_count
         while left:
@@ -337,6 +411,13 @@ class Fleet:
         self.author = self.members[author].name
         epoch = struct.pack(">I", self.authority.epoch)
         check_signature(self.members[author].signing_key, "head", self.invitation.fleet + epoch + signed, signature)
+        if [head.folder for head, _, _ in heads] != [collection.folder for collection in self.shared]:
+            raise Damaged("the head has other collections than the members")
+        for head, signed, signature in heads:
+            member = self.members.get(head.author)
+            if member is None or not member.may_write or head.folder not in member.folders:
+                raise Damaged(f"{self.author} has changed a collection of others")
+            check_signature(member.signing_key, "collection", self.invitation.fleet + signed, signature)
 
     def has_earlier(self, head: bytes, index: int) -> bool:
         """Whether the log proves that a head was at an index."""
@@ -366,26 +447,38 @@ class Fleet:
                     raise Damaged("a block of the log is not the one below the head")
 
     def _read_records(self) -> None:
-        prefix = f"r/{self.authority.folder}/"
-        objects = {bytes.fromhex(name[len(prefix) :]): data for name, data in self.objects.items() if name.startswith(prefix)}
+        # By folder and name; of the member's collections only.
+        objects = {}
+        for name, data in self.objects.items():
+            parts = name.split("/")
+            if parts[0] == "r" and len(parts) == 3 and bytes.fromhex(parts[1]) in self.by_folder:
+                objects[bytes.fromhex(parts[1] + parts[2])] = data
         for piece, expected in self.pieces:
             data = self._object(f"s/{self.authority.folder}/{piece}")
             if digest(data) != expected:
                 raise Damaged("a piece is not the one named by the head")
             reader = Reader.of(data)
             while reader.position < len(data):
-                name, length = reader.take(20), reader.number(4)
+                place, length = reader.take(28), reader.number(4)
+                if place[:8] not in self.heads or self.heads[place[:8]].number != self.number:
+                    raise Damaged("a piece changes a collection that its commit leaves as it is")
                 if length:
-                    objects[name] = reader.take(length)
+                    objects[place] = reader.take(length)
                 else:
-                    objects.pop(name, None)
+                    objects.pop(place, None)
+        objects = {place: data for place, data in objects.items() if place[:8] in self.by_folder}
+        for folder in self.by_folder:
+            self._check_set(self.heads[folder], {place[8:]: data for place, data in objects.items() if place[:8] == folder})
+        self.records = [self._record(place, data) for place, data in objects.items()]
+
+    @staticmethod
+    def _check_set(head: CollectionHead, records: dict) -> None:
         buckets = [b""] * 256
-        for name in sorted(objects):
-            buckets[name[0]] += name + digest(objects[name])
+        for name in sorted(records):
+            buckets[name[0]] += name + digest(records[name])
         covered = b"".join(digest(bucket) if bucket else bytes(32) for bucket in buckets)
-        if len(objects) != self.record_count or digest(b"coffer fleet v1 set" + covered) != self.set_digest:
+        if len(records) != head.record_count or digest(b"coffer fleet v1 set" + covered) != head.set_digest:
             raise Damaged("the records are not those of the signed head")
-        self.records = [self._record(name, data) for name, data in objects.items()]
 
     @staticmethod
     def _neighbor_count(reader: Reader) -> int:
@@ -394,9 +487,11 @@ class Fleet:
             raise Damaged("a record's signature is malformed")
         return count
 
-    def _record(self, name: bytes, data: bytes) -> Record:
+    def _record(self, place: bytes, data: bytes) -> Record:
         Reader.of(data)
-        content = open_sealed(self.keys["records"], self._additional_data("records", name + data[:1]), data[1:])
+        collection = self.by_folder[place[:8]]
+        label = b"coffer fleet v1 records" + self.invitation.fleet
+        content = open_sealed(collection.keys["records"], label + place + data[:1], data[1:])
         reader = Reader(content)
         neighbors = [reader.take(32) for _ in range(self._neighbor_count(reader))]
         signature = reader.take(64)
@@ -406,14 +501,14 @@ class Fleet:
         form, counter, clock, author = reader.number(1), reader.number(8), reader.number(8), reader.take(16)
         record = Record(reader.text(), reader.text(), counter, clock, author, reader.text())
         record.is_of_declaration = form in (3, 4)
-        place = text(record.collection) + text(record.key) + (b"declaration" if record.is_of_declaration else b"")
-        expected = hmac.new(self.keys["names"], place, hashlib.sha256).digest()[:20]
-        if name != expected:
+        setting = text(record.collection) + text(record.key) + (b"declaration" if record.is_of_declaration else b"")
+        expected = hmac.new(collection.keys["names"], setting, hashlib.sha256).digest()[:20]
+        if place[8:] != expected:
             raise Damaged("a record's setting does not fit its name")
         if not 1 <= counter <= 1 << 60 or form not in (1, 2, 3, 4):
             raise Damaged("a record is invalid")
-        if record.collection not in self.collections:
-            raise Damaged("a record belongs to a collection that is not shared")
+        if record.collection != collection.name:
+            raise Damaged("a record belongs to another collection")
         writer = self.members.get(author) or self.former.get(author)
         if writer is None or not writer.may_write:
             raise Damaged("a record's author may not write")

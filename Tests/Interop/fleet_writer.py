@@ -47,6 +47,11 @@ class Member:
     signing: Ed25519PrivateKey
     agreement: X25519PrivateKey
     standing: int = 1
+    # The names of its collections; None for all.
+    collections: Optional[frozenset] = None
+
+    def has(self, collection: str) -> bool:
+        return self.collections is None or collection in self.collections
 
     def sign(self, purpose: str, signed: bytes) -> bytes:
         return self.signing.sign(f"coffer fleet v1 {purpose} signature".encode() + signed)
@@ -66,6 +71,19 @@ class Change:
     fleet: Optional[bytes] = None
 
 
+@dataclasses.dataclass
+class Shared:
+    """A collection and its key."""
+
+    name: str
+    key: bytes
+    folder: bytes
+    keys: dict
+    horizon: int = 0
+    # What the head has of it.
+    head: bytes = b""
+
+
 class Fleet:
     """A fleet and all of its keys."""
 
@@ -78,14 +96,13 @@ class Fleet:
         self.version, self.epoch, self.number, self.previous = 0, 0, 0, bytes(32)
         self.log: list = []
         self.head = b""
-        self.collections = ["web"]
+        self.collections: dict = {}
         self.records: dict = {}
-        self.horizon = 0
         # What the carrier shows instead of its objects, if it lies.
         self.shown: Optional[dict] = None
         # The invitation that the reader has, if it is not the last.
         self.line: Optional[str] = None
-        self.renew()
+        self.renew(["web"])
 
     def member(self, name: str, role: str) -> Member:
         member, seed = self.random.take(16), self.random.take(32)
@@ -109,22 +126,41 @@ class Fleet:
     def additional(self, purpose: str, place: bytes) -> bytes:
         return f"coffer fleet v1 {purpose}".encode() + self.id + numbers("I", self.epoch) + place
 
+    def derived(self, key: bytes, *purposes: str) -> dict:
+        return {purpose: derive(key, self.id, f"coffer fleet v1 {purpose}".encode()) for purpose in purposes}
+
     # MARK: Members
 
-    def renew(self) -> None:
-        """A new key, as when the fleet is made or a member removed."""
+    def renew(self, names: Optional[list] = None) -> None:
+        """New keys of the fleet and of all or some collections, as when the fleet is made or a member removed."""
         self.epoch += 1
         self.fleet_key, self.folder = self.random.take(32), self.random.take(8).hex()
-        self.keys = {
-            purpose: derive(self.fleet_key, self.id, f"coffer fleet v1 {purpose}".encode())
-            for purpose in ("names", "records", "head", "members")
-        }
-        bodies = list(self.records.values())
-        self.objects = {name: data for name, data in self.objects.items() if not name.startswith("r/")}
-        self.records = {}
-        for body in bodies:
-            self.put(body)
+        self.keys = self.derived(self.fleet_key, "head", "members")
+        for name in list(self.collections) if names is None else names:
+            self.renew_collection(name)
         self.publish(self.members[0])
+
+    def renew_collection(self, name: str) -> None:
+        """A new key of a collection, which may be new."""
+        earlier = self.collections.get(name)
+        key, folder = self.random.take(32), self.random.take(8)
+        new = Shared(name, key, folder, self.derived(key, "names", "records", "collection"), earlier.horizon if earlier else 0)
+        self.collections[name] = new
+        if earlier is None:
+            return
+        prefix = f"r/{earlier.folder.hex()}/"
+        bodies = [body for name, body in self.records.items() if name.startswith(prefix)]
+        self.objects = {name: data for name, data in self.objects.items() if not name.startswith(prefix)}
+        self.records = {name: body for name, body in self.records.items() if not name.startswith(prefix)}
+        for body in bodies:
+            self.put(body, new)
+
+    def share(self, name: str) -> None:
+        self.renew_collection(name)
+        self.publish(self.members[0])
+
+    def shared(self) -> list:
+        return sorted(self.collections.values(), key=lambda shared: shared.folder)
 
     def publish(self, signer: Member) -> None:
         self.version += 1
@@ -141,24 +177,37 @@ class Fleet:
         self.previous = digest(authority)
         if self.version == 1:
             self.first = self.previous
-        self.commit(signer)
+        self.commit(signer, new=True)
 
     def sealed_members(self) -> bytes:
         prefix = b"\1" + numbers("I", self.version)
         ephemeral = X25519PrivateKey.from_private_bytes(self.random.take(32))
         label = b"coffer fleet v1 wrapping"
         data = prefix + raw(ephemeral) + numbers("H", len(self.members))
+        accesses = list(dict.fromkeys(member.collections for member in self.members))
+        rings = {access: self.random.take(32) for access in accesses}
         for member in self.members:
             public = raw(member.agreement)
             agreed = ephemeral.exchange(X25519PublicKey.from_public_bytes(public))
             key = derive(agreed, self.id, label + raw(ephemeral) + public)
             place = label + self.id + numbers("II", self.version, self.epoch) + member.id
-            data += member.id + self.seal(key, place, self.fleet_key)
+            data += member.id + self.seal(key, place, self.fleet_key + rings[member.collections])
         body = text(self.name) + numbers("IIH", 90, 0, len(self.collections))
-        body += b"".join(text(name) + numbers("I", 1) for name in sorted(self.collections))
+        for shared in self.shared():
+            name = text(shared.name) + bytes(-len(text(shared.name)) % 64)
+            place = b"coffer fleet v1 collection" + self.id + shared.folder
+            sealed = self.seal(shared.keys["collection"], place, name)
+            body += shared.folder + numbers("II", 1, len(sealed)) + sealed
+        body += numbers("H", len(rings))
+        for number, access in enumerate(accesses):
+            found = [(index, shared) for index, shared in enumerate(self.shared()) if access is None or shared.name in access]
+            body += bytes([access is None]) + numbers("H", len(found)) + b"".join(numbers("H", index) for index, _ in found)
+            place = b"coffer fleet v1 ring" + self.id + numbers("IH", self.version, number)
+            body += self.seal(rings[access], place, b"".join(shared.key for _, shared in found))
         body += numbers("H", len(self.members))
         for member in self.members:
-            body += member.id + bytes([ROLES[member.role], member.standing]) + raw(member.signing) + raw(member.agreement)
+            body += member.id + bytes([ROLES[member.role], member.standing]) + numbers("H", accesses.index(member.collections))
+            body += raw(member.signing) + raw(member.agreement)
             body += numbers("qq", START, 0) + text(member.name)
         body += numbers("H", len(self.former))
         for member in self.former:
@@ -169,8 +218,16 @@ class Fleet:
         member = self.named(name)
         self.members.remove(member)
         self.former.append(member)
-        self.renew()
+        self.renew([name for name in self.collections if member.has(name)])
         return member
+
+    def give(self, member: Member, *names: str) -> None:
+        """Sets which collections a member has; those that it loses get new keys."""
+        lost = [name for name in self.collections if member.has(name) and name not in names]
+        member.collections = frozenset(names)
+        for name in lost:
+            self.renew_collection(name)
+        self.publish(self.members[0])
 
     def invitation(self, name: str) -> str:
         member = self.named(name)
@@ -210,25 +267,29 @@ class Fleet:
             bytes([len(path)]) + b"".join(path) + signature + self.body(change) for path, change in zip(paths, changes)
         ]
 
-    def name_of(self, content: bytes) -> bytes:
+    @staticmethod
+    def setting(content: bytes) -> tuple:
+        """The collection of a record, and what its name is derived from."""
         start = 1 + 32 * content[0] + 64 + 33
         setting = content[start:]
         length = int.from_bytes(setting[:4], "big")
         key_length = int.from_bytes(setting[4 + length : 8 + length], "big")
-        return hmac.new(self.keys["names"], setting[: 8 + length + key_length], hashlib.sha256).digest()[:20]
+        return setting[4 : 4 + length].decode(), setting[: 8 + length + key_length]
 
-    def object(self, content: bytes) -> tuple:
-        name = self.name_of(content)
-        sealed = self.seal(self.keys["records"], self.additional("records", name + b"\1"), content)
-        return f"r/{self.folder}/{name.hex()}", b"\1" + sealed
+    def object(self, content: bytes, shared: Optional[Shared] = None) -> tuple:
+        collection, setting = self.setting(content)
+        shared = shared or self.collections[collection]
+        name = hmac.new(shared.keys["names"], setting, hashlib.sha256).digest()[:20]
+        place = b"coffer fleet v1 records" + self.id + shared.folder + name + b"\1"
+        return f"r/{shared.folder.hex()}/{name.hex()}", b"\1" + self.seal(shared.keys["records"], place, content)
 
-    def put(self, content: bytes) -> str:
-        name, data = self.object(content)
+    def put(self, content: bytes, shared: Optional[Shared] = None) -> str:
+        name, data = self.object(content, shared)
         self.objects[name], self.records[name] = data, content
         return name
 
-    def set(self, author: str, key: str, value: Optional[str], counter: int = 1) -> None:
-        for content in self.signed([Change(key, value, self.named(author), counter)]):
+    def set(self, author: str, key: str, value: Optional[str], counter: int = 1, collection: str = "web") -> None:
+        for content in self.signed([Change(key, value, self.named(author), counter, collection)]):
             self.put(content)
         self.commit(self.named(author))
 
@@ -247,22 +308,37 @@ class Fleet:
             digests, level = above, level + 1
         return rest, blocks
 
-    def commit(self, author: Member, **options: int) -> None:
-        if self.head:
-            self.log.append(self.head)
-        self.number += 1
-        prefix = f"r/{self.folder}/"
+    def collection_head(self, shared: Shared, author: Member, horizon: Optional[int] = None) -> bytes:
+        """What a head has of a collection, as its author signs it now."""
+        shared.horizon = shared.horizon if horizon is None else horizon
+        prefix = f"r/{shared.folder.hex()}/"
         names = sorted(name for name in self.objects if name.startswith(prefix))
         buckets = [b""] * 256
         for name in names:
             data = bytes.fromhex(name[len(prefix) :])
             buckets[data[0]] += data + digest(self.objects[name])
         records = digest(b"coffer fleet v1 set" + b"".join(digest(bucket) if bucket else bytes(32) for bucket in buckets))
+        head = shared.folder + records + numbers("QQQ", len(names), shared.horizon, self.number) + author.id
+        return head + author.sign("collection", self.id + head)
+
+    def commit(
+        self, author: Member, horizon: Optional[int] = None, new: bool = False, replaced: Optional[dict] = None,
+        pieces: bytes = numbers("H", 0)
+    ) -> None:
+        """A head by a member, who changes the collections that it has; those of others stay, unless they are replaced."""
+        if self.head:
+            self.log.append(self.head)
+        self.number += 1
+        for shared in self.shared():
+            # Those with new keys are the admin's.
+            if author.has(shared.name) or not shared.head or new and shared.head[:8] != shared.folder:
+                shared.head = self.collection_head(shared, author, horizon)
         rest, blocks = self.blocks()
         self.objects.update(blocks)
-        content = numbers("Qq", self.number, START) + author.id + numbers("I", self.version) + self.previous + records
-        content += numbers("QQQ", len(names), options.get("horizon", self.horizon), len(self.log))
-        content += b"".join(b"".join(level) for level in rest) + numbers("H", 0)
+        content = numbers("Qq", self.number, START) + author.id + numbers("I", self.version) + self.previous
+        content += numbers("H", len(self.collections))
+        content += b"".join((replaced or {}).get(shared.name, shared.head) for shared in self.shared())
+        content += numbers("Q", len(self.log)) + b"".join(b"".join(level) for level in rest) + pieces
         content += author.sign("head", self.id + numbers("I", self.epoch) + content)
         prefix = b"\1" + numbers("I", self.version)
         self.head = prefix + self.seal(self.keys["head"], self.additional("head", prefix), content)
@@ -393,7 +469,7 @@ def changed(fleet: Fleet) -> list:
 
 @case("6. a record of a collection that is not shared")
 def unshared(fleet: Fleet) -> list:
-    fleet.put(fleet.signed([Change("allow", "yes", fleet.named("a"), collection="sudo")])[0])
+    fleet.put(fleet.signed([Change("allow", "yes", fleet.named("a"), collection="sudo")])[0], fleet.collections["web"])
     fleet.commit(fleet.named("a"))
     return []
 
@@ -489,6 +565,93 @@ def old_members(fleet: Fleet) -> list:
     before = dict(fleet.objects)
     fleet.remove("w")
     fleet.shown = before
+    return []
+
+
+# MARK: Collections of their own
+
+
+def divided(fleet: Fleet) -> None:
+    """A second collection; the writer, and the reader that is invited, do not have it."""
+    fleet.share("payroll")
+    fleet.set("a", "salary", "1", collection="payroll")
+    fleet.set("a", "salary", "2", 2, collection="payroll")
+    for name in ("w", "victim"):
+        fleet.give(fleet.named(name), "web")
+    fleet.set("a", "salary", "3", 3, collection="payroll")
+    fleet.set("w", "y", "again", 2)
+
+
+@case("13. a member of some collections", {**GENUINE, "y": "again"})
+def member_of_some(fleet: Fleet) -> list:
+    divided(fleet)
+    return []
+
+
+@case("13. a member of none", {})
+def member_of_none(fleet: Fleet) -> list:
+    divided(fleet)
+    fleet.give(fleet.named("victim"))
+    return []
+
+
+@case("13. a member of all, where a writer has some", {**GENUINE, "y": "again"})
+def member_of_all(fleet: Fleet) -> list:
+    divided(fleet)
+    fleet.named("victim").collections = None
+    fleet.publish(fleet.members[0])
+    return []
+
+
+def replacing(fleet: Fleet, head: bytes) -> list:
+    """A head of the writer, with its own idea of the other collection."""
+    fleet.commit(fleet.named("w"), replaced={"payroll": head})
+    return []
+
+
+@case("13. a collection that a writer does not have, emptied under its own signature")
+def emptied(fleet: Fleet) -> list:
+    divided(fleet)
+    prefix = f"r/{fleet.collections['payroll'].folder.hex()}/"
+    fleet.objects = {name: data for name, data in fleet.objects.items() if not name.startswith(prefix)}
+    return replacing(fleet, fleet.collection_head(fleet.collections["payroll"], fleet.named("w")))
+
+
+@case("13. a collection that a writer does not have, changed under the admin's signature")
+def resigned(fleet: Fleet) -> list:
+    divided(fleet)
+    head = bytearray(fleet.collections["payroll"].head)
+    head[47] ^= 1
+    return replacing(fleet, bytes(head))
+
+
+@case("13. a collection of a writer in the place of one that it does not have")
+def exchanged(fleet: Fleet) -> list:
+    divided(fleet)
+    return replacing(fleet, fleet.collections["web"].head)
+
+
+@case("13. a collection signed by a reader of it")
+def by_its_reader(fleet: Fleet) -> list:
+    divided(fleet)
+    return replacing(fleet, fleet.collection_head(fleet.collections["payroll"], fleet.named("r")))
+
+
+@case("13. a piece with a record of a collection that its commit leaves as it is")
+def foreign_piece(fleet: Fleet) -> list:
+    divided(fleet)
+    identifier = bytes(8)
+    piece = b"\1" + fleet.collections["payroll"].folder + bytes(20) + numbers("I", 1) + b"x"
+    fleet.objects[f"s/{fleet.folder}/{identifier.hex()}"] = piece
+    fleet.commit(fleet.named("w"), pieces=numbers("H", 1) + identifier + digest(piece))
+    return []
+
+
+@case("13. an admin who does not have all collections")
+def divided_admin(fleet: Fleet) -> list:
+    divided(fleet)
+    fleet.members[0].collections = frozenset(["web", "payroll"])
+    fleet.publish(fleet.members[0])
     return []
 
 

@@ -66,11 +66,11 @@ class FleetTests(unittest.TestCase):
     @staticmethod
     def overlaid(fleet):
         """The objects that pieces replace, and that are not read."""
-        folder, names = fleet.authority.folder, set()
+        names = set()
         for piece, _ in fleet.pieces:
-            parts = reader.Reader.of(fleet.objects[f"s/{folder}/{piece}"])
+            parts = reader.Reader.of(fleet.objects[f"s/{fleet.authority.folder}/{piece}"])
             while parts.position < len(parts.data):
-                names.add(f"r/{folder}/{parts.take(20).hex()}")
+                names.add(f"r/{parts.take(8).hex()}/{parts.take(20).hex()}")
                 parts.take(parts.number(4))
         return names
 
@@ -94,7 +94,7 @@ class FleetTests(unittest.TestCase):
     def test_refuses_records_swapped_and_added(self):
         for objects, _, invitation in self.each():
             fleet = reader.Fleet(objects, invitation)
-            records = {name for name in objects if name.startswith(f"r/{fleet.authority.folder}/")}
+            records = {name for name in objects if name.startswith("r/") and bytes.fromhex(name[2:18]) in fleet.by_folder}
             names = sorted(records - self.overlaid(fleet))
             with self.assertRaises(REFUSED):
                 reader.Fleet({**objects, names[0]: objects[names[1]], names[1]: objects[names[0]]}, invitation)
@@ -123,7 +123,11 @@ class AttackTests(unittest.TestCase):
                         reader.Fleet(reader.listed(pairs), invitation)
                     continue
                 fleet = reader.Fleet(reader.listed(pairs), invitation)
-                found = {record.key: base.decode_value(record.kind, record.data) for record in fleet.records if record.kind is not None}
+                found = {
+                    record.key: base.decode_value(record.kind, record.data)
+                    for record in fleet.records
+                    if record.kind is not None and record.collection == "web"
+                }
                 self.assertEqual(found, case["contents"])
                 fleet.check_log()
 
@@ -139,6 +143,37 @@ class AttackTests(unittest.TestCase):
             self.assertTrue(read.has_earlier(head, start + index))
             self.assertFalse(read.has_earlier(head, start + index + 1))
             self.assertFalse(read.has_earlier(head + b"x", start + index))
+
+    def test_a_member_of_some_collections_reads_nothing_of_others(self):
+        """Neither with its own keys, nor with those that it had, whatever it tries on everything that a carrier has."""
+        fleet = writer.genuine("collections")
+        writer.divided(fleet)
+        fleets = [(fleet.objects, reader.Fleet(fleet.objects, reader.Invitation.parse(fleet.invitation("victim"))))]
+        before = writer.genuine("collections")
+        before.share("payroll")
+        before.set("a", "salary", "1", collection="payroll")
+        # The same member, with the keys from before the collection was taken from it.
+        fleets.append((fleet.objects, reader.Fleet(before.objects, reader.Invitation.parse(before.invitation("victim")))))
+        for objects, read in fleets:
+            found = set()
+            for name, data in objects.items():
+                self.assertNotIn(b"payroll", data)
+                for collection in read.by_folder.values():
+                    place = bytes.fromhex(name.split("/")[-1]) if name.startswith("r/") else b""
+                    label = b"coffer fleet v1 records" + read.invitation.fleet + collection.folder + place + data[:1]
+                    try:
+                        reader.open_sealed(collection.keys["records"], label, data[1:])
+                        found.add(collection.name)
+                    except reader.Damaged:
+                        pass
+            self.assertNotIn("payroll", found)
+        _, now = fleets[0]
+        self.assertEqual((now.collections, len(now.shared)), (["web"], 2))
+        self.assertEqual({record.collection for record in now.records}, {"web"})
+        prefix, sealed = now.sealed_members
+        body = reader.open_sealed(now.keys["members"], now._additional_data("members", prefix), sealed)
+        self.assertIn(b"victim", body)
+        self.assertNotIn(b"payroll", body)
 
     def test_the_file_for_other_readers_is_up_to_date(self):
         with open(HERE / "vectors/fleet-attacks.json", encoding="utf-8") as file:

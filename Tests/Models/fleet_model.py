@@ -21,7 +21,9 @@ GUARDS = {
     "descent": "5: descent is proved at any distance",
     "fork is a conflict": "5: an accepted fork is merged, never overwritten",
     "lost is not new": "5: what the carrier has lost is pushed again with its clock",
-    "new key for less": "6: who is invited later reads nothing of a collection that is no longer shared",
+    "keys by collection": "6: a member has the keys of its collections and no others",
+    "new key for less": "6: a collection that a member loses, or that is no longer shared, gets another key",
+    "own collections": "6: a head changes only collections that its author has",
     "consent": "6: a host takes and gives only the collections agreed to there",
     "one clock": "7: all records of a transaction have one clock",
     "horizon": "8: removals are forgotten by a signed horizon",
@@ -509,31 +511,74 @@ def authors(engine: Engine) -> tuple:
 
 
 def collections(engine: Engine) -> tuple:
-    """The state: shared collections, what lies on the carrier by key, the current key, the contractor's keys, what each host agreed to and gave."""
-    start = (frozenset({"web", "payroll"}), frozenset({("payroll", 1), ("web", 1)}), 1, frozenset(), frozenset())
+    """The state: shared collections, which of them a contractor has, each one's key, the contractor's keys, all records that were ever on the
+    carrier, with whether the contractor may read them, and what a host took. The carrier keeps what was on it."""
+    names = ("payroll", "web")
+    start = (frozenset(names), frozenset(), (1, 1), frozenset(), frozenset(), frozenset())
+
+    def renewed(keys: tuple, name: str) -> tuple:
+        if not engine.has("new key for less"):
+            return keys
+        return tuple(key + (known == name) for known, key in zip(names, keys))
+
+    def key_of(keys: tuple, name: str) -> tuple:
+        return (name, keys[names.index(name)]) if engine.has("keys by collection") else ("all", sum(keys))
 
     def steps(state: tuple) -> Iterable[tuple]:
-        shared, carrier, key, contractor, taken = state
-        if "payroll" in shared:
-            rest = shared - {"payroll"}
-            if engine.has("new key for less"):
-                yield "payroll is dropped", (rest, frozenset((name, key + 1) for name in rest), key + 1, contractor, taken)
+        shared, has, keys, known, records, taken = state
+        for name in names:
+            if name not in shared:
+                yield f"{name} is shared again", (shared | {name}, has, keys, known, records, taken)
+                continue
+            record = (name, key_of(keys, name), name in has)
+            yield f"{name} is written", (shared, has, keys, known, records | {record}, taken)
+            rest = renewed(keys, name)
+            yield f"{name} is dropped", (shared - {name}, has - {name}, rest, known, records, taken)
+            if name in has:
+                yield f"{name} is taken from the contractor", (shared, has - {name}, rest, known, records, taken)
             else:
-                yield "payroll is dropped", (rest, carrier, key, contractor, taken)
-        else:
-            yield "a contractor is invited", (shared, carrier, key, contractor | {key}, taken)
-        yield "the admin shares sudo", (shared | {"sudo"}, carrier, key, contractor, taken)
+                # Under the present key it may read what is there.
+                key = key_of(keys, name)
+                readable = frozenset((of, by, may or (of, by) == (name, key)) for of, by, may in records)
+                yield f"the contractor is invited for {name}", (shared, has | {name}, keys, known | {key}, readable, taken)
+        yield "the admin shares sudo", (shared | {"sudo"}, has, keys, known, records, taken)
         if "sudo" in shared and not engine.has("consent"):
-            yield "a host syncs", (shared, carrier, key, contractor, taken | {"sudo"})
+            yield "a host syncs", (shared, has, keys, known, records, taken | {"sudo"})
 
     def check(state: tuple) -> None:
-        _, carrier, _, contractor, taken = state
-        if any(name == "payroll" and key in contractor for name, key in carrier):
-            raise Broken("a contractor reads payroll")
+        _, _, _, known, records, taken = state
+        for name, key, may_read in records:
+            if key in known and not may_read:
+                raise Broken(f"a contractor reads {name}")
         if "sudo" in taken:
             raise Broken("a host takes what no one there agreed to")
 
-    return start, steps, check, 4
+    return start, steps, check, 5
+
+
+def foreign_collections(engine: Engine) -> tuple:
+    """A writer of one collection commits. The state: of the other one, the last entry that a member who has it signed, that of the head, that
+    which a host has taken, and the last that it has seen."""
+    start = (1, (1, True), (1, True), 1)
+
+    def steps(state: tuple) -> Iterable[tuple]:
+        signed, head, taken, seen = state
+        if head == (signed, True):
+            yield "a member who has it commits", (signed + 1, (signed + 1, True), taken, seen)
+        yield "a writer changes it", (signed, (signed + 1, False), taken, seen)
+        for earlier in range(1, signed):
+            yield "a writer puts it back", (signed, (earlier, True), taken, seen)
+        yield "the carrier is put right", (signed, (signed, True), taken, seen)
+        if head[1] and head[0] >= taken[0] or not engine.has("own collections"):
+            yield "the host syncs", (signed, head, head, max(seen, head[0]))
+
+    def check(state: tuple) -> None:
+        if not state[2][1]:
+            raise Broken("a host takes a collection from a member who does not have it")
+        if state[2][0] < state[3]:
+            raise Broken("a host goes back in a collection")
+
+    return start, steps, check, 6
 
 
 def invitations(engine: Engine) -> tuple:
@@ -614,7 +659,8 @@ WORLDS = {
     sets: ("set",),
     planting: ("verified renewal",),
     authors: ("author",),
-    collections: ("new key for less", "consent"),
+    collections: ("keys by collection", "new key for less", "consent"),
+    foreign_collections: ("own collections",),
     invitations: ("one key, one host",),
     authority: ("authority first", "freshness"),
     folders: ("own files",),

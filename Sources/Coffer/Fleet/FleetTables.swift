@@ -145,16 +145,23 @@ struct FleetTables {
     ).map(Self.record) + declarations(of: fleet)
   }
 
-  /// The names and digests of the records on the carrier whose names begin with a byte.
-  func digests(ofNamesBeginningWith first: UInt8, of fleet: Int64) throws -> [(name: [UInt8], digest: [UInt8])] {
+  /// Above all names that begin with these bytes.
+  private static func end(ofNamesBeginningWith start: [UInt8]) -> [UInt8] {
+    var end = start
+    while end.last == .max { end.removeLast() }
+    guard let last = end.popLast() else { return [UInt8](repeating: .max, count: 64) }
+    return end + [last + 1]
+  }
+
+  /// The names and digests of the records on the carrier whose names begin with these bytes.
+  func digests(ofNamesBeginningWith start: [UInt8], of fleet: Int64) throws -> [(name: [UInt8], digest: [UInt8])] {
     let tables: [StaticString] = [
       "SELECT name, digest FROM fleet_records WHERE fleet = ? AND name >= ? AND name < ? AND digest <> x''",
       "SELECT name, digest FROM fleet_declarations WHERE fleet = ? AND name >= ? AND name < ? AND digest <> x''",
     ]
-    // Above all names of 20 bytes that begin with it.
-    let end = first == .max ? [UInt8](repeating: .max, count: 21) : [first + 1]
+    let end = Self.end(ofNamesBeginningWith: start)
     return try tables.prefix(hasDeclarations ? 2 : 1).flatMap {
-      try connection.statement($0, fleet, [first], end).map { ($0.bytes(0), $0.bytes(1)) }
+      try connection.statement($0, fleet, start, end).map { ($0.bytes(0), $0.bytes(1)) }
     }
   }
 

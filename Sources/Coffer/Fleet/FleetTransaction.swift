@@ -78,11 +78,11 @@ package struct FleetTransaction {
 
   package func records(of fleet: Int64) throws -> [StoredRecord] { try reading { try tables.records(of: fleet) } }
 
-  /// The names and digests of the records on the carrier whose names begin with a byte.
+  /// The names and digests of the records on the carrier whose names begin with these bytes.
   package func digests(
-    ofNamesBeginningWith first: UInt8, of fleet: Int64
+    ofNamesBeginningWith start: [UInt8], of fleet: Int64
   ) throws -> [(name: [UInt8], digest: [UInt8])] {
-    try reading { try tables.digests(ofNamesBeginningWith: first, of: fleet) }
+    try reading { try tables.digests(ofNamesBeginningWith: start, of: fleet) }
   }
 
   /// The records of settings removed or expired before a time, and in sync.

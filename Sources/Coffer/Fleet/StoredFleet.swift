@@ -27,7 +27,7 @@ package struct StoredFleet: Sendable {
   package var head: [UInt8]
   package var authority: [UInt8]
   package var members: [UInt8]
-  /// The digests of the parts of the set of all records.
+  /// The sets of the records of each collection, see FORMAT.md.
   package var sum: [UInt8]
 
   package init(
@@ -43,14 +43,31 @@ package struct StoredFleet: Sendable {
 }
 
 extension StoredFleet {
+  /// The size of a set in `sum`: a digest for each value of a name's first byte.
+  package static let setByteCount = 256 * 32
+
+  /// `sum` without a set.
+  package static let emptySum: [UInt8] = [1]
+
+  /// The sizes of `sum` before it had a set for each collection.
+  ///
+  /// A store with such a one opens; its fleet has to be joined again.
+  private static let earlierSumByteCounts = [2048, setByteCount]
+
+  private var hasPlausibleSum: Bool {
+    Self.earlierSumByteCounts.contains(sum.count)
+      || sum.starts(with: Self.emptySum) && (sum.count - 1).isMultiple(of: 8 + Self.setByteCount)
+  }
+
   /// Whether the store has left the fleet, and keeps only what it was in step with, for when it joins again.
   package var hasLeft: Bool { identity.withUnsafeBytes { $0.allSatisfy { $0 == 0 } } }
 
-  /// Throws if a part has a form that no fleet has; nothing of it is authenticated here, and what `sum` is, only `RecordSet` knows.
+  /// Throws if a part has a form that no fleet has; nothing of it is authenticated here.
   func check() throws {
     for (bytes, name) in [(fleet, "ID"), (member, "member")] where bytes.count != 16 {
       throw FleetTables.damaged("the \(name) of a fleet has \(bytes.count) bytes")
     }
+    guard hasPlausibleSum else { throw FleetTables.damaged("the sum of a fleet has \(sum.count) bytes") }
     // Two before an admin has seen that the store has joined: the invitation's, and its own.
     guard [32, 64].contains(identity.count) else {
       throw FleetTables.damaged("the identity of a fleet has \(identity.count) bytes")

@@ -26,7 +26,7 @@ struct CarrierView {
     let revision = try await carrier.readAll { listed in
       var records: [CarrierObject] = []
       for object in listed {
-        let isRecord = object.name.hasPrefix(bound.folder)
+        let isRecord = bound.isRecord(object.name)
         // Of what no record is, the head and blocks of its log are needed, which are small; of the rest the name is enough.
         let isNeeded = isRecord || object.bytes.count <= Self.smallByteCount || object.name == Head.object
         let bytes = isNeeded ? object.bytes : []
@@ -81,20 +81,27 @@ struct CarrierView {
 
 /// How many objects a carrier can have.
 struct CarrierBound {
-  /// That of the records.
-  let folder: String
+  /// Those of the records of the member's collections, in hexadecimal.
+  private let folders: Set<Substring>
   let recordCount: Int
   let objectCount: Int
 
   /// - Parameter head: The last one that is known: a few commits may have been added meanwhile.
   init(_ head: Head, _ keys: FleetKeys) {
-    folder = "r/\(keys.folder)/"
-    let signed = Int(clamping: min(head.recordCount, 1 << 40))
-    recordCount = signed + signed / 8 + 1_024 + head.pieces.count * Self.pieceRecordCount
-    // Each attempt to renew the key may have left a folder.
+    folders = Set(keys.collections.map { Substring($0.folder.hex) })
+    func count(_ collections: [CollectionHead]) -> Int {
+      let signed = collections.reduce(0) { min($0 + Int(clamping: min($1.recordCount, 1 << 40)), 1 << 40) }
+      return signed + signed / 8 + 1_024 + head.pieces.count * Self.pieceRecordCount
+    }
+    recordCount = count(head.collections.filter { keys.has(folder: $0.folder) })
+    // Each attempt to renew a key may have left a folder.
     objectCount =
-      Fleet.attemptCount * recordCount + Int(clamping: min(head.log.count, 1 << 40)) / 8 + Int(head.membersVersion)
-      + 8_192
+      Fleet.attemptCount * count(head.collections) + Int(clamping: min(head.log.count, 1 << 40)) / 8
+      + Int(head.membersVersion) + 8_192
+  }
+
+  func isRecord(_ object: String) -> Bool {
+    object.hasPrefix("r/") && folders.contains(object.dropFirst(2).prefix(2 * Authority.folderByteCount))
   }
 
   /// More than a piece has changes of records.

@@ -51,7 +51,7 @@ extension Fleet {
       try await edit { members, _ in
         for request in requests { members.admit(request) }
         let left = expired.filter { members[$0.id] == $0 }
-        for member in left { members.remove(member) }
+        for member in left { try members.remove(member) }
         // Who has such an invitation can read until then, with a program that ignores the time.
         return !left.isEmpty
       }

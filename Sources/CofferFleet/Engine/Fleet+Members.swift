@@ -19,6 +19,10 @@ public struct FleetMember: Sendable, Hashable {
   public let invited: Date
   /// Whether it is this store.
   public let isThisStore: Bool
+  /// Whether it has all collections, and those that are shared later.
+  public let hasAllCollections: Bool
+  /// Those of its collections that this store has, too.
+  public let collections: [String]
 }
 
 /// A setting that was changed concurrently on two hosts, and its outcome.
@@ -49,7 +53,8 @@ extension Fleet {
     membership.members.members.map {
       FleetMember(
         name: $0.name, role: $0.role, standing: $0.standing, invited: Self.date($0.created),
-        isThisStore: $0.id == membership.identity.member)
+        isThisStore: $0.id == membership.identity.member, hasAllCollections: $0.access == .all,
+        collections: membership.members.collections(of: $0))
     }
   }
 
@@ -57,16 +62,18 @@ extension Fleet {
   ///
   /// - Parameters:
   ///   - name: Its name.
+  ///   - collections: Those that it gets the keys of; nil for all, and those that are shared later. Of others it learns how many there are.
   ///   - expires: When the invitation expires; nil for never. A host has to have joined by then, and an admin's host has to have seen that.
   ///   - isForMany: Whether any number of hosts may read with it, as with one that an image of a machine has. Then no host replaces its
   ///     keys, and only removing the member ends it.
-  /// - Throws: ``FleetError/notAllowed(role:)`` if this host is not an admin, `.memberExists`, `.badName`, `.manyMayOnlyRead`; what
-  ///   ``sync()`` throws.
+  /// - Throws: ``FleetError/notAllowed(role:)`` if this host is not an admin, `.memberExists`, `.badName`, `.manyMayOnlyRead`, `.adminsHaveAll`,
+  ///   `.collectionNotShared`; what ``sync()`` throws.
   public func invite(
-    _ name: String, role: FleetRole, expires: Date? = nil, isForMany: Bool = false
+    _ name: String, role: FleetRole, collections: [String]? = nil, expires: Date? = nil, isForMany: Bool = false
   ) async throws -> Invitation {
     try Members.check(name: name)
     guard !isForMany || role == .reader else { throw FleetError.manyMayOnlyRead }
+    guard collections == nil || role != .admin else { throw FleetError.adminsHaveAll }
     let fleet = membership.stored.fleet
     let identity = try Identity.make(fleet: fleet)
     try await change { members, now in
@@ -74,7 +81,8 @@ extension Fleet {
       members.members.append(
         Members.Member(
           id: identity.member, name: name, role: role, standing: isForMany ? .many : .invited,
-          signingKey: identity.signingKey, publicKey: identity.publicKey, created: now,
+          access: try collections.map(members.access(to:)) ?? .all, signingKey: identity.signingKey,
+          publicKey: identity.publicKey, created: now,
           joinsBefore: expires.map { Int64(($0.timeIntervalSince1970 * 1000).rounded()) } ?? 0))
       return false
     }
@@ -83,31 +91,58 @@ extension Fleet {
       version: membership.members.version, member: identity.member, seed: identity.seed)
   }
 
+  /// Sets which collections a member has.
+  ///
+  /// What it gets waits on its host for ``accept(collections:)``. What it loses stays there, and gets a new key: its keys open nothing of
+  /// that which is written after this returns.
+  ///
+  /// - Parameter collections: Nil for all, and those that are shared later.
+  /// - Throws: ``FleetError/notAllowed(role:)`` if this host is not an admin, `.memberNotFound`, `.adminsHaveAll`, `.collectionNotShared`;
+  ///   what ``sync()`` throws.
+  public func setCollections(_ collections: [String]?, of name: String) async throws {
+    try await change { members, _ in
+      guard let index = members.members.firstIndex(where: { $0.name.utf8.elementsEqual(name.utf8) }) else {
+        throw FleetError.memberNotFound(name: name)
+      }
+      guard collections == nil || members.members[index].role != .admin else { throw FleetError.adminsHaveAll }
+      let (earlier, access) = (members.members[index].access, try collections.map(members.access(to:)) ?? .all)
+      members.members[index].access = access
+      try members.renew { earlier.includes($0.folder) && !access.includes($0.folder) }
+      return false
+    }
+  }
+
   /// Removes a member.
   ///
-  /// Its keys open nothing that is written after this returns: the fleet gets a new key, and all records are sealed under it.
+  /// Its keys open nothing that is written after this returns: the fleet and the member's collections get new keys, and all records are
+  /// sealed under them.
   ///
   /// - Throws: ``FleetError/notAllowed(role:)`` if this host is not an admin, `.memberNotFound`, `.lastAdmin`; what
   ///   ``sync()`` throws. The member then stays.
   public func remove(_ name: String) async throws {
     try await change { members, _ in
       guard let member = members.member(named: name) else { throw FleetError.memberNotFound(name: name) }
-      members.remove(member)
+      try members.remove(member)
       guard !members.adminKeys.isEmpty else { throw FleetError.lastAdmin }
       return true
     }
   }
 
-  /// Creates a new fleet key, and seals all records under it: after a host was lost and its member removed, or in any
-  /// doubt.
+  /// Creates new keys of the fleet and of all collections, and seals all records under them: after a host was lost and its member removed, or in
+  /// any doubt.
   ///
   /// - Throws: ``FleetError/notAllowed(role:)`` if this host is not an admin; what ``sync()`` throws.
-  public func renewKey() async throws { try await change { _, _ in true } }
+  public func renewKey() async throws {
+    try await change { members, _ in
+      try members.renew { _ in true }
+      return true
+    }
+  }
 
   /// Sets the shared collections.
   ///
-  /// The contents of an added one are merged from all hosts that accept it, see ``accept(collections:)``. Those of a dropped one stay on each host, and leave the carrier: the fleet gets a
-  /// new key.
+  /// Members that were invited to all collections get an added one, and its contents are merged from all hosts that accept it, see
+  /// ``accept(collections:)``. Those of a dropped one stay on each host, and leave the carrier; shared again, it has another key.
   ///
   /// - Throws: ``FleetError/notAllowed(role:)`` if this host is not an admin, `.collectionSealed`, `.collectionShared`; what
   ///   ``sync()`` throws.
@@ -115,7 +150,8 @@ extension Fleet {
     let names = Array(Set(collections.map(ByteString.init))).sorted().map(\.string)
     try connection.readFleets { try Self.check(names, $0, except: membership.id) }
     try await change { members, _ in
-      members.share(names, from: members.version + 1)
+      try members.share(names, from: members.version + 1)
+      return false
     }
     try await sync()
   }
@@ -150,7 +186,8 @@ extension Fleet {
 
   /// Publishes other members.
   ///
-  /// - Parameter body: Gets the current members and the time; returns whether a new fleet key is needed.
+  /// - Parameter body: Gets the current members and the time, and changes them; returns whether a new fleet key is needed. Those of collections
+  ///   are renewed by other folders.
   func change(_ body: (inout Members, Int64) throws -> Bool) async throws {
     try await sync()
     try await turns.take {
@@ -177,6 +214,7 @@ extension Fleet {
       var members = membership.members
       // What others commit meanwhile stays in the old folder.
       let needsNewKey = try body(&members, now) || !isPolite
+      if !isPolite { try members.renew { _ in true } }
       members.version += 1
       let edition = try MembersEdition(members, after: membership, hasNewKey: needsNewKey, time: now)
       guard edition.membersBytes.count <= pieceByteCount else {
@@ -188,7 +226,7 @@ extension Fleet {
     throw FleetError.busy
   }
 
-  /// Replaces members and head together; for a new key, seals all records under it in an unused folder first.
+  /// Replaces members and head together; for the new key of a collection, seals its records under it in an unused folder first.
   ///
   /// - Parameter view: The state with which this store is in step, to replace also a head that has followed since; nil to do nothing then.
   private func publish(_ edition: MembersEdition, over view: CarrierView?) async throws -> Bool {
@@ -196,28 +234,18 @@ extension Fleet {
     let condition =
       view == nil
       ? old.condition : CarrierCondition(name: Authority.object(edition.authority.version), bytes: nil)
-    let next = try Membership(old.stored, isHeadOpened: false)
+    let next = try Membership(old.stored)
     try next.take(edition.authority, edition.authorityBytes, members: edition.membersBytes)
-    var set = old.set
-    var resealed: [(name: [UInt8], object: CarrierObject, digest: [UInt8])] = []
-    let hasNewKey = next.keys.epoch != old.keys.epoch
-    if hasNewKey {
-      guard let all = try await reseal(from: old, to: next, view, if: condition) else { return false }
-      resealed = all
-      set = try RecordSet(resealed.lazy.map { (next.keys.name(of: $0.object), $0.digest) })
-    }
+    guard let resealed = try await reseal(from: old, to: next, view, if: condition) else { return false }
     let now = try connection.readFleets { $0.time }
-    let count = hasNewKey ? UInt64(resealed.count) : old.head?.recordCount ?? 0
     // It follows the current head.
-    let following = try old.nextHead(set: set, recordCount: count, time: now)
-    var head = following.head
-    (head.membersVersion, head.authority) = (next.members.version, next.authorityDigest)
-    let bytes = try head.sealed(next.keys, by: next.identity)
+    let following = try next.nextHead(Self.collections(resealed, from: old, to: next), time: now)
+    let bytes = try following.head.sealed(next.keys, by: next.identity)
     try onStep(.willCommit)
     let changes = edition.changes + following.blocks + [.put(CarrierObject(name: Head.object, bytes: bytes))]
     guard try await carrier.commit(changes, if: condition) else { return false }
     try onStep(.didCommit)
-    next.take(head, bytes, set, synced: now)
+    next.take(following.head, bytes, following.sets, synced: now)
     try connection.writeFleets { transaction in
       try checkIsPresent(transaction)
       if next.members.collections != old.members.collections {
@@ -226,8 +254,8 @@ extension Fleet {
         try Consent.adopt(next.members, new: [], of: old.id, transaction)
       }
       for record in resealed {
-        guard var row = try transaction.record(named: record.name, of: old.id) else { continue }
-        (row.name, row.digest) = (next.keys.name(of: record.object), record.digest)
+        guard var row = try transaction.record(named: record.earlier, of: old.id) else { continue }
+        (row.name, row.digest) = (record.place, record.digest)
         try transaction.save(row, of: old.id)
       }
       try next.save(transaction)
@@ -235,39 +263,69 @@ extension Fleet {
     note(bytes)
     membership = next
     try onStep(.didAcknowledge)
-    if hasNewKey { _ = try await clean() }
+    if next.members.shared.map(\.folder) != old.members.shared.map(\.folder) { _ = try await clean() }
     return true
   }
 
-  /// Seals all records under another key, in a new folder that no head refers to yet.
+  /// A record under the new key of its collection.
+  private struct Resealed {
+    /// Its place under the earlier key, and under the new one.
+    let earlier: [UInt8]
+    let place: [UInt8]
+    let object: CarrierObject
+    let digest: [UInt8]
+  }
+
+  /// What the head has of the collections with new keys, by folder.
+  private static func collections(
+    _ resealed: [Resealed], from old: Membership, to next: Membership
+  ) throws -> [[UInt8]: Membership.CollectionChange] {
+    let records = Dictionary(grouping: resealed) { FleetKeys.folder(of: $0.place) }
+    var changes: [[UInt8]: Membership.CollectionChange] = [:]
+    for shared in next.members.shared where !old.keys.has(folder: shared.folder) {
+      let records = records[shared.folder] ?? []
+      changes[shared.folder] = Membership.CollectionChange(
+        set: try RecordSet(records.lazy.map { (CollectionKeys.name(of: $0.place), $0.digest) }),
+        recordCount: UInt64(records.count),
+        horizon: shared.name.flatMap(old.members.shared).flatMap { old.head?.collection($0.folder)?.horizon })
+    }
+    return changes
+  }
+
+  /// Seals the records of collections with new keys under these, in new folders that no head refers to yet.
   ///
   /// These are the records under the verified head, not all that the carrier lists: what is sealed here is signed, and others accept it.
   ///
-  /// - Returns: The new records by their old names; nil if another member has committed meanwhile.
+  /// - Returns: The new records; nil if another member has committed meanwhile.
   private func reseal(
     from old: Membership, to next: Membership, _ view: CarrierView?, if condition: CarrierCondition
-  ) async throws -> [(name: [UInt8], object: CarrierObject, digest: [UInt8])]? {
-    guard let head = old.head else { return nil }
+  ) async throws -> [Resealed]? {
+    let renewed = next.keys.collections.filter { keys in
+      !old.keys.has(folder: keys.folder) && old.keys.collection(named: keys.name) != nil
+    }
+    guard let head = old.head, !renewed.isEmpty else { return [] }
     var present = view
     if present == nil { present = try await CarrierView.readAll(carrier, CarrierBound(head, old.keys)) }
     guard let view = present, view.head == old.stored.head else { return nil }
     var objects = view.objects
-    for (name, record) in try await pieces(of: head, old.keys) { objects[old.keys.object(name)] = .some(record) }
+    for (place, record) in try await pieces(of: head, old.keys) { objects[FleetKeys.object(place)] = .some(record) }
     let verified = try connection.readFleets { transaction in
       try checkIsPresent(transaction)
       return try transaction.records(of: old.id).filter { !$0.digest.isEmpty }
     }
-    var resealed: [(name: [UInt8], object: CarrierObject, digest: [UInt8])] = []
+    var resealed: [Resealed] = []
     for row in verified {
-      let object = old.keys.object(row.name)
+      guard let keys = renewed.first(where: { $0.name.utf8.elementsEqual(row.collection.utf8) }) else { continue }
+      let object = FleetKeys.object(row.name)
       guard let bytes = objects[object] ?? nil, ConstantTime.isEqual(try bytes.digest, row.digest) else {
         throw FleetError.damaged(object: object, reason: "it does not match commit \(old.seen)")
       }
-      // A collection that is no longer shared stays behind.
-      guard next.members.shares(row.collection) else { continue }
       // With its author's signature.
-      let sealed = try Record(opening: bytes, named: row.name, old.keys).sealed(next.keys)
-      resealed.append((row.name, sealed, try sealed.bytes.digest))
+      let record = try Record(opening: bytes, at: row.name, old.keys)
+      let place = try record.place(keys)
+      let sealed = try record.sealed(keys, at: place)
+      resealed.append(
+        Resealed(earlier: row.name, place: place, object: sealed, digest: try sealed.bytes.digest))
     }
     var rest = resealed.map { CarrierChange.put($0.object) }[...]
     while !rest.isEmpty {
@@ -288,9 +346,10 @@ extension Fleet {
       view.head == membership.stored.head
     else { return false }
     let pieces = Set((membership.head?.pieces ?? []).map { Piece.object($0.id, membership.keys) })
+    let folders = Set(membership.members.shared.map { Substring($0.folder.hex) })
     let left = view.objects.keys.filter { name in
       name.hasPrefix("s/") && !pieces.contains(name)
-        || name.hasPrefix("r/") && !name.hasPrefix("r/\(membership.keys.folder)/")
+        || name.hasPrefix("r/") && !folders.contains(name.dropFirst(2).prefix { $0 != "/" })
     }
     return try await make(left.sorted().map { .remove(name: $0) })
   }

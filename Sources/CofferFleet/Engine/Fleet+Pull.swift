@@ -75,7 +75,6 @@ extension Fleet {
   func take(
     _ view: CarrierView, isRollbackAccepted: Bool = false, report: inout SyncReport
   ) async throws -> CarrierView {
-    let epoch = membership.keys.epoch
     let opened = try await opened(view.head)
     let (membership, head) = (opened.membership, opened.head)
     let relation: Relation
@@ -84,24 +83,29 @@ extension Fleet {
     } catch  where isRollbackAccepted && Self.isRollback(error) {
       relation = .unrelated
     }
-    // In another epoch, all objects have other names.
-    guard view.isComplete || membership.keys.epoch == epoch else {
+    // Under another key, all objects of a collection have other names.
+    let known = self.membership.keys
+    guard view.isComplete || membership.keys.collections.allSatisfy({ known.has(folder: $0.folder) }) else {
       guard let all = try await CarrierView.readAll(carrier, CarrierBound(head, membership.keys)) else {
         throw FleetError.rolledBack(seen: self.membership.seen, found: nil)
       }
       return try await take(all, isRollbackAccepted: isRollbackAccepted, report: &report)
     }
 
-    var objects: [(name: [UInt8], bytes: [UInt8]?)] = view.objects.compactMap { name, bytes in
-      membership.keys.name(ofObject: name).map { ($0, bytes) }
+    var objects: [(place: [UInt8], bytes: [UInt8]?)] = view.objects.compactMap { name, bytes in
+      membership.keys.place(ofObject: name).map { ($0, bytes) }
     }
     if !head.pieces.isEmpty {
-      var changes = Dictionary(uniqueKeysWithValues: objects.map { ($0.name, $0.bytes) })
-      for change in try await pieces(of: head, membership.keys) { changes[change.name] = .some(change.record) }
+      var changes = Dictionary(uniqueKeysWithValues: objects.map { ($0.place, $0.bytes) })
+      for change in try await pieces(of: head, membership.keys)
+      where membership.keys.has(folder: FleetKeys.folder(of: change.place)) {
+        changes[change.place] = .some(change.record)
+      }
       objects = changes.map { ($0.key, $0.value) }
     }
     // Pieces override the records that were read.
-    let prepared = head.pieces.isEmpty && view.prepared?.folder == membership.keys.folder ? view.prepared : nil
+    let isPrepared = head.pieces.isEmpty && view.prepared?.folders == membership.keys.collections.map(\.folder)
+    let prepared = isPrepared ? view.prepared : nil
     if membership.stored.head.isEmpty { try await claim(membership) }
     try onStep(.willApply)
     let outcome = try connection.writeFleets { transaction in
@@ -127,6 +131,8 @@ extension Fleet {
     let head: Head
     /// The head on which an admin changed the members, if they have been changed since the last head that was seen.
     let base: Authority.Base?
+
+    var author: String { membership.members[head.author]?.name ?? "" }
   }
 
   private func opened(_ bytes: [UInt8]) async throws -> Opened {
@@ -176,7 +182,17 @@ extension Fleet {
       if !unread.isEmpty { for object in try await carrier.read(unread) { blocks[object.name] = object.bytes } }
       return try log.has(digest, at: index, by: blocks)
     }
-    if try await has(known.digest, at: last.log.count) { return .following }
+    if try await has(known.digest, at: last.log.count) {
+      // Of collections that this host does not have it knows no more than what was signed, and that it does not go back.
+      for collection in opened.head.collections {
+        guard last.collection(collection.folder).map(collection.follows) ?? true else {
+          throw FleetError.damaged(
+            object: Head.object,
+            reason: "its author, \(opened.author), has put back a collection of others, or committed after one who had")
+        }
+      }
+      return .following
+    }
     // All heads under the later members come after that one.
     if let base = opened.base, try await has(base.head, at: base.index) { return .cutOff }
     guard opened.head.number >= seen else { throw FleetError.rolledBack(seen: seen, found: opened.head.number) }
@@ -193,13 +209,18 @@ extension Fleet {
       guard let bytes = objects[name], ConstantTime.isEqual(try bytes.digest, piece.digest) else {
         throw FleetError.damaged(object: name, reason: "it does not match the head")
       }
-      return try Piece.changes(in: bytes, name)
+      let changes = try Piece.changes(in: bytes, name)
+      // What its author may not write is as it was.
+      guard changes.allSatisfy({ head.collection(FleetKeys.folder(of: $0.place))?.number == head.number }) else {
+        throw FleetError.damaged(object: name, reason: "it changes a collection that its commit leaves as it is")
+      }
+      return changes
     }
   }
 
   /// Applies a state to the store, and records that in the same transaction.
   private func apply(
-    _ objects: [(name: [UInt8], bytes: [UInt8]?)], _ prepared: PreparedRecords?, _ head: Head, _ view: CarrierView,
+    _ objects: [(place: [UInt8], bytes: [UInt8]?)], _ prepared: PreparedRecords?, _ head: Head, _ view: CarrierView,
     _ membership: Membership, isRollbackAccepted: Bool, _ relation: Relation, _ transaction: FleetTransaction
   ) throws -> Merge {
     // This may run twice, with another membership of the same fleet. The previous state is in `self`.
@@ -214,8 +235,10 @@ extension Fleet {
       try checkIsPresent(transaction)
     }
     // What is no longer shared has left the carrier. If it is shared again, it is new.
-    let earlier = isJoining ? try Authority(verified: before.authority).version : self.membership.members.version
-    let new = membership.members.collections(newSince: earlier)
+    let new =
+      isJoining
+      ? membership.members.collections(newSince: try Authority(verified: before.authority).version)
+      : membership.members.collections(newSince: self.membership.members)
     if isJoining || !new.isEmpty || membership.members.collections != self.membership.members.collections {
       try transaction.removeRecords(of: membership.id, notIn: membership.members.collections)
       for name in new { try transaction.removeRecords(in: name, of: membership.id) }
@@ -226,29 +249,32 @@ extension Fleet {
     let consent = try Consent(transaction, membership.id, membership.members)
     try Self.check(consent.agreed, transaction, except: membership.id)
     let changes = try changed(objects, prepared, head, view.isComplete, membership, transaction)
-    membership.take(head, view.head, changes.set, revision: view.revision.text, synced: transaction.time)
+    membership.take(head, view.head, changes.sets, revision: view.revision.text, synced: transaction.time)
+    let seen = self.membership.head?.number ?? UInt64(clamping: before.number)
     var merge = try Merge(
       transaction: transaction, fleet: membership.id, before: before, members: membership.members, me: membership.me,
       consent: consent, isJoining: isJoining,
-      hasForgotten: head.horizon > self.membership.head?.number ?? UInt64(clamping: before.number),
+      forgetful: membership.keys.collections.filter { keys in
+        head.collection(keys.folder).map { $0.horizon > seen } ?? false
+      }.map(\.name),
       wentBack: isRollbackAccepted || relation == .cutOff
         ? nil : .forked(seen: self.membership.seen, found: head.number),
       relation: relation)
     var authors = AuthorCheck(membership.members, in: membership.authority.fleet)
-    var records: [(record: Record, name: [UInt8], digest: [UInt8])] = []
-    for (name, bytes, digest) in changes.present {
-      if let opened = prepared?.records[name]?.record {
-        records.append((opened, name, digest))
+    var records: [(record: Record, place: [UInt8], digest: [UInt8])] = []
+    for (place, bytes, digest) in changes.present {
+      if let opened = prepared?.records[place]?.record {
+        records.append((opened, place, digest))
       } else {
-        let record = try Record(opening: bytes, named: name, membership.keys)
-        try authors.check(record, membership.keys.object(name))
-        records.append((record, name, digest))
+        let record = try Record(opening: bytes, at: place, membership.keys)
+        try authors.check(record, FleetKeys.object(place))
+        records.append((record, place, digest))
       }
     }
     // In key order, not in name order, so that the store's pages fill one after another.
     records.sort { ($0.record.collection, $0.record.key) < ($1.record.collection, $1.record.key) }
-    for (record, name, digest) in records { try merge.take(record, named: name, digest: digest) }
-    // By key: in a new epoch they have other names.
+    for (record, place, digest) in records { try merge.take(record, at: place, digest: digest) }
+    // By key: under a new key they have other names.
     for row in changes.absent where try isStillNamed(row, membership.id, transaction) {
       try merge.takeAbsence(of: row)
     }
@@ -282,51 +308,64 @@ extension Fleet {
   }
 
   private struct Changed {
-    var set: RecordSet
-    var present: [(name: [UInt8], bytes: [UInt8], digest: [UInt8])] = []
+    /// Of this member's collections, by folder.
+    var sets: [[UInt8]: RecordSet] = [:]
+    var present: [(place: [UInt8], bytes: [UInt8], digest: [UInt8])] = []
     var absent: [StoredRecord] = []
   }
 
   /// The records that differ from what the store knows, after verifying all of them against the signed head.
   private func changed(
-    _ objects: [(name: [UInt8], bytes: [UInt8]?)], _ prepared: PreparedRecords?, _ head: Head, _ isComplete: Bool,
+    _ objects: [(place: [UInt8], bytes: [UInt8]?)], _ prepared: PreparedRecords?, _ head: Head, _ isComplete: Bool,
     _ membership: Membership, _ transaction: FleetTransaction
   ) throws -> Changed {
-    var changed = Changed(set: self.membership.set)
-    var count = isComplete ? 0 : self.membership.head?.recordCount ?? 0
+    var changed = Changed()
+    var counts: [[UInt8]: UInt64] = [:]
+    for folder in membership.keys.collections.map(\.folder) {
+      changed.sets[folder] = isComplete ? prepared?.sets[folder] : self.membership.sets[folder]
+      counts[folder] = isComplete ? 0 : self.membership.head?.collection(folder)?.recordCount
+    }
     var changes: [[UInt8]: [UInt8]?] = [:]
     var rows: [[UInt8]: StoredRecord] = [:]
     if isComplete {
       for row in try transaction.records(of: membership.id) { rows[row.name] = row }
     } else {
-      for object in objects { rows[object.name] = try transaction.record(named: object.name, of: membership.id) }
+      for object in objects { rows[object.place] = try transaction.record(named: object.place, of: membership.id) }
     }
-    for (name, bytes) in objects {
-      let row = rows.removeValue(forKey: name)
-      let digest = try prepared?.records[name]?.digest ?? bytes.map { try $0.digest }
+    for (place, bytes) in objects {
+      let folder = FleetKeys.folder(of: place)
+      let row = rows.removeValue(forKey: place)
+      let digest = try prepared?.records[place]?.digest ?? bytes.map { try $0.digest }
       if !isComplete {
         if let row, row.digest == digest { continue }
-        if let row, !row.digest.isEmpty { count &-= 1 }
+        if let row, !row.digest.isEmpty { counts[folder, default: 0] &-= 1 }
       }
-      changes[name] = .some(digest)
+      changes[place] = .some(digest)
       guard let bytes, let digest else {
         if let row { changed.absent.append(row) }
         continue
       }
-      count += 1
-      if row?.digest != digest { changed.present.append((name, bytes, digest)) }
+      counts[folder, default: 0] += 1
+      if row?.digest != digest { changed.present.append((place, bytes, digest)) }
     }
-    if isComplete {
-      changed.set =
-        try prepared?.set ?? RecordSet(changes.lazy.compactMap { change in change.value.map { (change.key, $0) } })
-    } else {
-      try changed.set.update(changes) { try transaction.digests(ofNamesBeginningWith: $0, of: membership.id) }
+    if !isComplete {
+      try RecordSet.update(&changed.sets, changes) {
+        try transaction.digests(ofNamesBeginningWith: $0, of: membership.id)
+      }
+    } else if prepared == nil {
+      changed.sets = try RecordSet.sets(changes.lazy.compactMap { change in change.value.map { (change.key, $0) } })
     }
     // The store knows what the carrier has lost.
     if isComplete { changed.absent += rows.values.filter { !$0.digest.isEmpty } }
-    guard count == head.recordCount, ConstantTime.isEqual(try changed.set.digest, head.setDigest) else {
-      throw FleetError.damaged(
-        object: Head.object, reason: "the records do not match its commit \(head.number)")
+    for keys in membership.keys.collections {
+      let set = changed.sets[keys.folder] ?? RecordSet()
+      changed.sets[keys.folder] = set
+      guard let expected = head.collection(keys.folder), counts[keys.folder] ?? 0 == expected.recordCount,
+        ConstantTime.isEqual(try set.digest, expected.setDigest)
+      else {
+        throw FleetError.damaged(
+          object: Head.object, reason: "the records do not match its commit \(head.number)")
+      }
     }
     return changed
   }

@@ -47,7 +47,8 @@ extension Fleet {
     var before: StoredRecord?
     var after: StoredRecord?
 
-    var name: [UInt8] { after?.name ?? before?.name ?? [] }
+    /// The place of the record.
+    var place: [UInt8] { after?.name ?? before?.name ?? [] }
   }
 
   /// The number of commits that are pushed one by one; more are squashed.
@@ -80,7 +81,7 @@ extension Fleet {
   /// More blocks of the log of heads than a commit ever completes.
   private static let blockCount = 4
 
-  /// An upper bound for the size of a head with its log, and of the names in a request.
+  /// An upper bound for the size of a head with its collections and log, and of the names in a request.
   static let headByteCount = 64 * 1024
 
   /// The largest record that the carrier accepts, alone in its request or piece.
@@ -108,8 +109,9 @@ extension Fleet {
   private func draft(
     _ record: Record, over before: StoredRecord?, version: CommitNumber, _ report: inout SyncReport
   ) throws -> Draft? {
-    let name = try record.name(membership.keys)
-    let object = try record.sealed(membership.keys, named: name)
+    guard let keys = membership.keys.collection(named: record.collection) else { return nil }
+    let place = try record.place(keys)
+    let object = try record.sealed(keys, at: place)
     guard object.bytes.count <= maximumRecordByteCount else {
       report.unsharedSettings.append(
         """
@@ -121,7 +123,7 @@ extension Fleet {
     }
     let after = StoredRecord(
       collection: record.collection, key: record.key,
-      name: name, counter: Int64(record.counter), clock: Int64(bitPattern: record.clock.rawValue),
+      name: place, counter: Int64(record.counter), clock: Int64(bitPattern: record.clock.rawValue),
       author: record.author.bytes, isRemoved: record.value == nil && record.declaration == nil,
       expires: record.value?.dates.expires, version: version, digest: try object.bytes.digest)
     return Draft(object: object, before: before, after: after)
@@ -132,9 +134,9 @@ extension Fleet {
   /// Commits changes, so that others see all of them or none.
   ///
   /// - Returns: False if another member was faster; then nothing was changed.
-  func commit(_ drafts: [Draft], horizon: UInt64? = nil) async throws -> Bool {
+  func commit(_ drafts: [Draft], forgets: Bool = false) async throws -> Bool {
     let changes: [CarrierChange] = drafts.map { draft in
-      draft.object.map { .put($0) } ?? .remove(name: membership.keys.object(draft.name))
+      draft.object.map { .put($0) } ?? .remove(name: FleetKeys.object(draft.place))
     }
     let isSmall = fits(changes)
     let pieces = isSmall ? [] : try Self.pieces(of: drafts, pieceByteCount)
@@ -150,35 +152,44 @@ extension Fleet {
       CarrierChange.put(CarrierObject(name: Piece.object(reference.id, membership.keys), bytes: piece.bytes))
     }
     async let isStaged = Self.make(staged, on: carrier, if: membership.condition)
-    let (set, count) = try records(after: drafts)
+    let collections = try self.collections(after: drafts, forgets: forgets)
     guard try await isStaged else { return false }
     if !isSmall { try onStep(.didStage) }
     let now = try connection.readFleets { $0.time }
-    let next = try membership.nextHead(
-      set: set, recordCount: count, time: now, horizon: horizon, pieces: references)
-    let isPublished = try await publish(next, set, isSmall ? changes : [], settling: isSmall ? [] : changes) {
+    let next = try membership.nextHead(collections, time: now, pieces: references)
+    let isPublished = try await publish(next, isSmall ? changes : [], settling: isSmall ? [] : changes) {
       try $0.acknowledge(drafts, self.membership.id)
     }
     guard isPublished else { return false }
     return pieces.isEmpty ? true : try await finishSettling(next.head)
   }
 
-  /// The set and count of all records after the changes.
-  private func records(after drafts: [Draft]) throws -> (set: RecordSet, count: UInt64) {
-    var set = membership.set
-    var count = membership.head?.recordCount ?? 0
+  /// The collections that the changes change, by folder.
+  private func collections(
+    after drafts: [Draft], forgets: Bool
+  ) throws -> [[UInt8]: Membership.CollectionChange] {
+    var counts: [[UInt8]: UInt64] = [:]
     var changes: [[UInt8]: [UInt8]?] = [:]
     for draft in drafts {
+      let folder = FleetKeys.folder(of: draft.place)
+      var count = counts[folder] ?? membership.head?.collection(folder)?.recordCount ?? 0
       if draft.before.map({ !$0.digest.isEmpty }) ?? false { count &-= 1 }
       if draft.object != nil { count += 1 }
-      changes[draft.name] = .some(draft.object == nil ? nil : draft.after?.digest)
+      counts[folder] = count
+      changes[draft.place] = .some(draft.object == nil ? nil : draft.after?.digest)
     }
+    var sets = membership.sets
     try connection.readFleets { transaction in
-      // The rows are those of the set.
+      // The rows are those of the sets.
       try checkIsPresent(transaction)
-      try set.update(changes) { try transaction.digests(ofNamesBeginningWith: $0, of: membership.id) }
+      try RecordSet.update(&sets, changes) { try transaction.digests(ofNamesBeginningWith: $0, of: membership.id) }
     }
-    return (set, count)
+    return Dictionary(
+      uniqueKeysWithValues: counts.map { folder, count in
+        let change = Membership.CollectionChange(
+          set: sets[folder] ?? RecordSet(), recordCount: count, horizon: forgets ? membership.head?.number : nil)
+        return (folder, change)
+      })
   }
 
   /// Swaps the head, and records the result in the store.
@@ -186,8 +197,7 @@ extension Fleet {
   /// - Parameter settled: The changes in the head's pieces, applied while the store is written. Until then, others read them
   ///   from the pieces.
   func publish(
-    _ commit: (head: Head, blocks: [CarrierChange]), _ set: RecordSet, _ changes: [CarrierChange],
-    settling settled: [CarrierChange] = [],
+    _ commit: Membership.NextHead, _ changes: [CarrierChange], settling settled: [CarrierChange] = [],
     _ acknowledge: (FleetTransaction) throws -> Void
   ) async throws -> Bool {
     let head = commit.head
@@ -197,7 +207,7 @@ extension Fleet {
     guard try await carrier.commit(changes + commit.blocks + [put], if: membership.condition) else { return false }
     try onStep(.didCommit)
     let next = try Membership(membership.stored, isHeadOpened: false)
-    next.take(head, bytes, set, synced: head.time)
+    next.take(head, bytes, commit.sets, synced: head.time)
     async let isSettled = Self.make(settled, on: carrier, if: CarrierCondition(name: Head.object, bytes: bytes))
     try connection.writeFleets { transaction in
       try checkIsPresent(transaction)
@@ -224,7 +234,7 @@ extension Fleet {
   private static func pieces(of drafts: [Draft], _ limit: Int) throws -> [Piece] {
     var pieces = [Piece()]
     for draft in drafts {
-      let change: Piece.Change = (draft.name, draft.object?.bytes)
+      let change: Piece.Change = (draft.place, draft.object?.bytes)
       if pieces[pieces.count - 1].bytes.count + Piece.byteCount(of: change) > limit { pieces.append(Piece()) }
       pieces[pieces.count - 1].append(change)
     }
@@ -239,8 +249,8 @@ extension Fleet {
   /// Any writer may repeat any step: all writers put the same bytes.
   func settleEarlier() async throws -> Bool {
     guard let head = membership.head, !head.pieces.isEmpty else { return true }
-    let changes: [CarrierChange] = try await pieces(of: head, membership.keys).map { name, record in
-      let object = membership.keys.object(name)
+    let changes: [CarrierChange] = try await pieces(of: head, membership.keys).map { place, record in
+      let object = FleetKeys.object(place)
       return record.map { .put(CarrierObject(name: object, bytes: $0)) } ?? .remove(name: object)
     }
     guard try await make(changes) else { return false }
@@ -248,9 +258,8 @@ extension Fleet {
   }
 
   private func finishSettling(_ head: Head) async throws -> Bool {
-    let next = try membership.nextHead(
-      set: membership.set, recordCount: head.recordCount, time: try connection.readFleets { $0.time })
-    guard try await publish(next, membership.set, [], { _ in }) else { return false }
+    let next = try membership.nextHead(time: try connection.readFleets { $0.time })
+    guard try await publish(next, [], { _ in }) else { return false }
     try onStep(.didSettle)
     return try await make(head.pieces.map { .remove(name: Piece.object($0.id, membership.keys)) })
   }
@@ -304,13 +313,12 @@ extension Fleet {
   /// Deletes removals and expired values from the carrier once the fleet's retention period is over.
   private func forget() async throws -> Bool {
     let (id, retention) = (membership.id, membership.members.retention)
-    guard let head = membership.head else { return true }
     let old = try connection.readFleets { transaction in
       // By a wrong clock this is early, which the horizon makes harmless.
       try transaction.forgettableRecords(of: id, before: transaction.time - retention, atMost: Self.forgottenCount)
     }
     guard !old.isEmpty else { return true }
-    return try await commit(old.map { Draft(object: nil, before: $0, after: nil) }, horizon: head.number)
+    return try await commit(old.map { Draft(object: nil, before: $0, after: nil) }, forgets: true)
   }
 }
 

@@ -90,21 +90,22 @@ public actor Fleet {
     let identity = try Identity.make(fleet: fleet)
     let now = try connection.readFleets { $0.time }
     var members = Members(
-      version: 1, fleetName: name, retentionDays: UInt32(clamping: max(1, retentionDays)), collections: collections,
+      version: 1, fleetName: name, retentionDays: UInt32(clamping: max(1, retentionDays)), shared: [],
       members: [
         Members.Member(
           id: identity.member, name: member, role: .admin, standing: .admitted, signingKey: identity.signingKey,
           publicKey: identity.publicKey, created: now)
       ])
+    try members.share(collections, from: 1)
     members.greatestAge = Members.greatestAge(greatestAge)
     let edition = try MembersEdition(first: members, fleet: fleet, by: identity, time: now)
     let stored = StoredFleet(
       fleet: fleet, carrier: carrier.description, member: identity.member.bytes, identity: identity.seed,
       firstAuthority: try edition.authorityBytes.digest, authority: edition.authorityBytes,
-      members: edition.membersBytes, sum: RecordSet().bytes)
+      members: edition.membersBytes, sum: StoredFleet.emptySum)
     let membership = try Membership(stored)
-    let head = try membership.nextHead(set: RecordSet(), recordCount: 0, time: now).head
-    let bytes = try head.sealed(membership.keys, by: identity)
+    let first = try membership.nextHead(time: now)
+    let bytes = try first.head.sealed(membership.keys, by: identity)
     // The store records it first: a fleet whose admin is lost could never be used.
     try connection.writeFleets { transaction in
       try check(collections, transaction)
@@ -123,7 +124,7 @@ public actor Fleet {
         throw error
       }
     }
-    membership.take(head, bytes, RecordSet(), synced: now)
+    membership.take(first.head, bytes, first.sets, synced: now)
     try connection.writeFleets { try membership.save($0) }
     return Fleet(database, connection, carrier, membership)
   }
@@ -194,8 +195,8 @@ public actor Fleet {
     let membership = try Membership(
       StoredFleet(
         fleet: invitation.fleet, carrier: carrier.description, member: invitation.member.bytes,
-        identity: Membership.seeds(invitation.seed, own), firstAuthority: invitation.firstAuthority,
-        authority: chain.bytes, members: chain.members, sum: RecordSet().bytes))
+        identity: SecretBytes(joining: [invitation.seed, own]), firstAuthority: invitation.firstAuthority,
+        authority: chain.bytes, members: chain.members, sum: StoredFleet.emptySum))
     let me = membership.me
     if me.isExpired(at: now) { throw FleetError.invitationExpired(date(me.joinsBefore)) }
     if me.standing == .many {
@@ -275,6 +276,7 @@ public actor Fleet {
     return FleetStatus(
       fleet: membership.members.fleetName, carrier: carrier.description, member: membership.me.name,
       role: membership.me.role, isAdmitted: membership.ownIdentity == nil, collections: consent.agreed,
+      hasAllCollections: membership.me.access == .all,
       waitingCollections: consent.waiting,
       commit: membership.seen, committed: membership.head.map { Self.date($0.time) },
       committer: membership.head.flatMap { membership.members.author($0.author)?.name } ?? "",

@@ -18,7 +18,9 @@ public struct FleetStatus: Sendable, Hashable {
   public let isAdmitted: Bool
   /// The shared collections that this host takes and gives.
   public let collections: [String]
-  /// Those that were shared after it joined, and wait for ``Fleet/accept(collections:)``.
+  /// Whether this host was invited to all collections of the fleet, and to those that are shared later.
+  public let hasAllCollections: Bool
+  /// Those that it got after it joined, and that wait for ``Fleet/accept(collections:)``.
   public let waitingCollections: [String]
   /// The number of the last commit that this host has seen.
   public let commit: UInt64

@@ -1,6 +1,6 @@
 import CofferCrypto
 
-/// A new version of the members: its two objects, and the fleet key, which is new in a new epoch.
+/// A new version of the members: its two objects, with the keys in them.
 struct MembersEdition {
   let authorityBytes: [UInt8]
   let membersBytes: [UInt8]
@@ -16,34 +16,43 @@ struct MembersEdition {
 
   /// The first version.
   init(first members: Members, fleet: [UInt8], by identity: Identity, time: Int64) throws {
+    let secrets = FleetKeys.Secrets(
+      fleet: fleet, epoch: 1, folder: try RandomSource.bytes(count: Authority.folderByteCount),
+      fleetKey: try .random(count: FleetKeys.keyByteCount))
     try self.init(
-      members, fleet: fleet, fleetKey: .random(count: FleetKeys.fleetKeyByteCount), epoch: 1,
-      folder: RandomSource.bytes(count: Authority.folderByteCount),
-      previous: [UInt8](repeating: 0, count: SHA256.byteCount), base: .none, identity, time)
+      members, secrets, previous: [UInt8](repeating: 0, count: SHA256.byteCount), base: .none, identity, time)
   }
 
   /// The version after the current one of a membership.
   ///
-  /// - Parameter hasNewKey: Whether it begins a new epoch.
+  /// Collections whose folders are new get new keys.
+  ///
+  /// - Parameter hasNewKey: Whether it begins a new epoch, with another fleet key.
   init(_ members: Members, after membership: Membership, hasNewKey: Bool, time: Int64) throws {
-    let authority = membership.authority
+    var secrets = membership.keys.secrets
+    if hasNewKey {
+      secrets.epoch += 1
+      secrets.folder = try RandomSource.bytes(count: Authority.folderByteCount)
+      secrets.fleetKey = try .random(count: FleetKeys.keyByteCount)
+    }
     try self.init(
-      members, fleet: authority.fleet,
-      fleetKey: hasNewKey ? .random(count: FleetKeys.fleetKeyByteCount) : membership.fleetKey,
-      epoch: hasNewKey ? authority.epoch + 1 : authority.epoch,
-      folder: hasNewKey ? RandomSource.bytes(count: Authority.folderByteCount) : authority.folder,
-      previous: membership.authorityDigest, base: membership.base, membership.identity, time)
+      members, secrets, previous: membership.authorityDigest, base: membership.base, membership.identity, time)
   }
 
   private init(
-    _ members: Members, fleet: [UInt8], fleetKey: SecretBytes, epoch: UInt32, folder: [UInt8], previous: [UInt8],
-    base: Authority.Base, _ identity: Identity, _ time: Int64
+    _ members: Members, _ earlier: FleetKeys.Secrets, previous: [UInt8], base: Authority.Base, _ identity: Identity,
+    _ time: Int64
   ) throws {
-    let keys = try FleetKeys(fleetKey: fleetKey, fleet: fleet, epoch: epoch, folder: folder)
-    membersBytes = try members.sealed(keys, fleetKey: fleetKey)
+    var secrets = earlier
+    secrets.collections = try members.shared.map { shared in
+      try earlier.collections.first { $0.folder == shared.folder }
+        ?? .init(
+          folder: shared.folder, name: shared.name ?? "", key: .random(count: FleetKeys.keyByteCount))
+    }
+    membersBytes = try members.sealed(FleetKeys(secrets))
     authority = Authority(
-      fleet: fleet, version: members.version, time: time, previous: previous, epoch: epoch, folder: folder,
-      members: try membersBytes.digest, base: base, admins: members.adminKeys)
+      fleet: secrets.fleet, version: members.version, time: time, previous: previous, epoch: secrets.epoch,
+      folder: secrets.folder, members: try membersBytes.digest, base: base, admins: members.adminKeys)
     authorityBytes = try authority.signed(by: identity)
   }
 }

@@ -12,10 +12,9 @@ final class Membership: @unchecked Sendable {
   private(set) var authority: Authority
   private(set) var authorityDigest: [UInt8]
   private(set) var members: Members
-  private(set) var fleetKey: SecretBytes
   private(set) var keys: FleetKeys
-  /// The set of the records in the state that the store is in sync with.
-  var set: RecordSet
+  /// The sets of the records in the state that the store is in sync with, by the folders of this member's collections.
+  private(set) var sets: [[UInt8]: RecordSet]
   /// The head of that state; nil before the first sync.
   private(set) var head: Head?
 
@@ -59,12 +58,9 @@ final class Membership: @unchecked Sendable {
     let identities = try Self.identities(stored)
     authority = try Authority(verified: stored.authority)
     authorityDigest = try stored.authority.digest
-    (identity, fleetKey, keys, members) = try Self.open(stored.members, authority, identities)
+    (identity, keys, members) = try Self.open(stored.members, authority, identities)
     ownIdentity = identities.count > 1 && identity.seed === identities[0].seed ? identities[1] : nil
-    guard let set = RecordSet(bytes: stored.sum) else {
-      throw CofferError.damaged(part: "fleets", reason: "the sum of a fleet has \(stored.sum.count) bytes")
-    }
-    self.set = set
+    sets = try Self.sets(stored.sum)
     if isHeadOpened, !stored.head.isEmpty {
       head = try Head(opening: stored.head, keys, members: members, authority: authorityDigest)
     }
@@ -82,37 +78,38 @@ final class Membership: @unchecked Sendable {
 
   private static func open(
     _ bytes: [UInt8], _ authority: Authority, _ identities: [Identity]
-  ) throws -> (Identity, SecretBytes, FleetKeys, Members) {
+  ) throws -> (Identity, FleetKeys, Members) {
     if identities.count > 1, let own = identities.last {
-      if let (key, keys, members) = try? open(bytes, authority, own) { return (own, key, keys, members) }
+      if let (keys, members) = try? Members.open(bytes, of: authority, for: own) { return (own, keys, members) }
     }
     do {
-      let (key, keys, members) = try open(bytes, authority, identities[0])
-      return (identities[0], key, keys, members)
+      let (keys, members) = try Members.open(bytes, of: authority, for: identities[0])
+      return (identities[0], keys, members)
     } catch FleetError.damaged where identities.count > 1 {
       // The list is what an admin has signed, and has other keys.
       throw FleetError.invitationUsed
     }
   }
 
-  private static func open(
-    _ bytes: [UInt8], _ authority: Authority, _ identity: Identity
-  ) throws -> (SecretBytes, FleetKeys, Members) {
-    let key = try Members.fleetKey(in: bytes, of: authority, for: identity)
-    let keys = try FleetKeys(fleetKey: key, fleet: authority.fleet, epoch: authority.epoch, folder: authority.folder)
-    let members = try Members(opening: bytes, keys, of: authority)
-    guard members[identity.member] != nil else { throw FleetError.removed }
-    return (key, keys, members)
+  private static func sets(_ stored: [UInt8]) throws -> [[UInt8]: RecordSet] {
+    var sets: [[UInt8]: RecordSet] = [:]
+    var rest = stored.dropFirst()
+    while !rest.isEmpty {
+      let folder = Array(rest.prefix(Authority.folderByteCount))
+      rest = rest.dropFirst(folder.count)
+      guard let set = RecordSet(bytes: Array(rest.prefix(RecordSet.byteCount))) else {
+        throw CofferError.damaged(part: "fleets", reason: "the sum of a fleet has \(stored.count) bytes")
+      }
+      sets[folder] = set
+      rest = rest.dropFirst(RecordSet.byteCount)
+    }
+    return sets
   }
 
-  /// What a store keeps until its own keys are listed.
-  static func seeds(_ invitation: SecretBytes, _ own: SecretBytes) -> SecretBytes {
-    SecretBytes(count: invitation.count + own.count) { both in
-      invitation.withUnsafeBytes { both.copyMemory(from: $0) }
-      own.withUnsafeBytes {
-        UnsafeMutableRawBufferPointer(rebasing: both[invitation.count...]).copyMemory(from: $0)
-      }
-    }
+  private static func bytes(_ sets: [[UInt8]: RecordSet]) -> [UInt8] {
+    var bytes = StoredFleet.emptySum
+    for (folder, set) in sets.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) { bytes += folder + set.bytes }
+    return bytes
   }
 
   /// Keeps the keys of the invitation, which many hosts have.
@@ -125,14 +122,14 @@ final class Membership: @unchecked Sendable {
 
   /// Adopts a later, verified version of the members; a new epoch has new keys.
   func take(_ authority: Authority, _ authorityBytes: [UInt8], members bytes: [UInt8]) throws {
-    let version = members.version
-    (identity, fleetKey, keys, members) = try Self.open(bytes, authority, [identity] + (ownIdentity.map { [$0] } ?? []))
+    let earlier = members
+    (identity, keys, members) = try Self.open(bytes, authority, [identity] + (ownIdentity.map { [$0] } ?? []))
     if let ownIdentity, identity.seed === ownIdentity.seed {
       stored.identity = ownIdentity.seed
       self.ownIdentity = nil
     }
     // Changes in a new collection have never been searched for.
-    if !members.collections(newSince: version).isEmpty { setPushed(-1) }
+    if !members.collections(newSince: earlier).isEmpty { setPushed(-1) }
     self.authority = authority
     authorityDigest = try authorityBytes.digest
     (stored.authority, stored.members) = (authorityBytes, bytes)
@@ -141,11 +138,11 @@ final class Membership: @unchecked Sendable {
   /// Adopts a state that the store is about to be in sync with.
   ///
   /// - Parameter revision: Nil keeps the current one, for this host's own commits.
-  func take(_ head: Head, _ bytes: [UInt8], _ set: RecordSet, revision: String?? = nil, synced: Int64) {
+  func take(_ head: Head, _ bytes: [UInt8], _ sets: [[UInt8]: RecordSet], revision: String?? = nil, synced: Int64) {
     self.head = head
-    self.set = set
+    self.sets = sets
     stored.number = max(stored.number, Int64(head.number))
-    (stored.head, stored.sum, stored.synced) = (bytes, set.bytes, synced)
+    (stored.head, stored.sum, stored.synced) = (bytes, Self.bytes(sets), synced)
     if let revision { stored.revision = revision }
   }
 
@@ -163,17 +160,44 @@ final class Membership: @unchecked Sendable {
 
   // MARK: Heads
 
-  /// The head after the current one, and the blocks of its log that it completes.
+  /// What a commit changes of a collection.
+  struct CollectionChange {
+    var set = RecordSet()
+    var recordCount: UInt64 = 0
+    /// Nil if no removal is forgotten.
+    var horizon: UInt64?
+  }
+
+  /// The head after the current one.
+  struct NextHead {
+    var head: Head
+    /// The blocks of its log that it completes.
+    var blocks: [CarrierChange]
+    /// Of this member's collections.
+    var sets: [[UInt8]: RecordSet]
+  }
+
+  /// - Parameter changes: By folder. A collection that the current head does not have is in it, or empty.
   func nextHead(
-    set: RecordSet, recordCount: UInt64, time: Int64, horizon: UInt64? = nil, pieces: [Head.PieceReference] = []
-  ) throws -> (head: Head, blocks: [CarrierChange]) {
+    _ changes: [[UInt8]: CollectionChange] = [:], time: Int64, pieces: [Head.PieceReference] = []
+  ) throws -> NextHead {
     var log = head?.log ?? HeadLog()
     let blocks = head == nil ? [] : try log.append(stored.head.digest)
+    let number = seen + 1
+    var sets: [[UInt8]: RecordSet] = [:]
+    let collections = try members.shared.map { shared in
+      let (folder, earlier) = (shared.folder, head?.collection(shared.folder))
+      if keys.has(folder: folder) { sets[folder] = changes[folder]?.set ?? self.sets[folder] ?? RecordSet() }
+      if let earlier, changes[folder] == nil { return earlier }
+      let change = changes[folder] ?? CollectionChange()
+      return try CollectionHead(
+        folder: folder, set: change.set, recordCount: change.recordCount,
+        horizon: change.horizon ?? earlier?.horizon ?? 0, number: number, by: identity, in: stored.fleet)
+    }
     let next = Head(
-      number: seen + 1, time: time, author: identity.member, membersVersion: members.version,
-      authority: authorityDigest, setDigest: try set.digest, recordCount: recordCount,
-      horizon: horizon ?? head?.horizon ?? 0, log: log, pieces: pieces)
-    return (next, blocks.map { .put($0) })
+      number: number, time: time, author: identity.member, membersVersion: members.version,
+      authority: authorityDigest, collections: collections, log: log, pieces: pieces)
+    return NextHead(head: next, blocks: blocks.map { .put($0) }, sets: sets)
   }
 
   /// The place of the current head in the log.

@@ -21,8 +21,8 @@ struct Merge {
   /// The fleet's row before the merge.
   let before: StoredFleet
   let isJoining: Bool
-  /// Whether removals that the store has not seen may be missing.
-  let hasForgotten: Bool
+  /// The collections in which removals that the store has not seen may be missing.
+  private let forgetful: [String]
   /// The error for a record older than the one that was seen; nil if a rollback of the carrier was accepted.
   let wentBack: FleetError?
   let relation: Fleet.Relation
@@ -45,13 +45,17 @@ struct Merge {
 
   init(
     transaction: FleetTransaction, fleet: Int64, before: StoredFleet, members: Members, me: Members.Member,
-    consent: Consent, isJoining: Bool, hasForgotten: Bool, wentBack: FleetError?, relation: Fleet.Relation
+    consent: Consent, isJoining: Bool, forgetful: [String], wentBack: FleetError?, relation: Fleet.Relation
   ) throws {
     (self.transaction, self.fleet, self.members, self.me) = (transaction, fleet, members, me)
     (self.consent, self.isJoining) = (consent, isJoining)
     rules = try transaction.rules(of: fleet)
-    (self.before, self.hasForgotten) = (before, hasForgotten)
+    (self.before, self.forgetful) = (before, forgetful)
     (self.wentBack, self.relation) = (wentBack, relation)
+  }
+
+  private func hasForgotten(_ collection: String) -> Bool {
+    forgetful.contains { $0.utf8.elementsEqual(collection.utf8) }
   }
 
   func rule(_ collection: String) -> FleetRule {
@@ -62,15 +66,12 @@ struct Merge {
 
   // MARK: Existing records
 
-  mutating func take(_ record: Record, named name: [UInt8], digest: [UInt8]) throws {
-    guard members.shares(record.collection) else {
-      throw FleetError.damaged(object: name.hex, reason: "it belongs to a collection that is not shared")
-    }
+  mutating func take(_ record: Record, at place: [UInt8], digest: [UInt8]) throws {
     if record.clock.isAhead(of: now) {
       leads[record.author] = max(leads[record.author] ?? 0, record.clock.milliseconds - now)
     }
     var new = StoredRecord(
-      collection: record.collection, key: record.key, name: name, counter: Int64(record.counter),
+      collection: record.collection, key: record.key, name: place, counter: Int64(record.counter),
       clock: Int64(bitPattern: record.clock.rawValue), author: record.author.bytes,
       isRemoved: record.value == nil && record.declaration == nil,
       expires: record.value?.dates.expires, version: StoredRecord.notInStep, digest: digest)
@@ -112,7 +113,7 @@ struct Merge {
   func isUnseen(_ record: Record, _ row: StoredRecord) throws -> Bool {
     if relation != .following || row.lostVersion != nil { return true }
     // After a forgotten removal, a setting begins again.
-    guard record.counter <= UInt64(clamping: row.counter), !hasForgotten else { return false }
+    guard record.counter <= UInt64(clamping: row.counter), !hasForgotten(record.collection) else { return false }
     // What is to be pushed has a counter of its own already.
     if let wentBack, !isJoining, row.version != StoredRecord.notInStep { throw wentBack }
     return true
@@ -288,7 +289,7 @@ struct Merge {
       }
       return try transaction.remove(row, of: fleet)
     }
-    if !hasForgotten {
+    if !hasForgotten(collection) {
       if row.isAbsent(at: now), wentBack != nil {
         // The fleet has forgotten it.
       } else if let wentBack, !isJoining {

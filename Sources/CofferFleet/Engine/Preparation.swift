@@ -2,39 +2,34 @@ import CofferCrypto
 
 /// Digests, hashes and opens records while more are being read from the carrier.
 struct Preparation: Sendable {
-  let fleetKey: SecretBytes
-  let fleet: [UInt8]
-  let epoch: UInt32
-  let folder: [UInt8]
+  let secrets: FleetKeys.Secrets
   let members: Members
   /// Whether to open the records too: if the store has none of them yet.
   let opensRecords: Bool
   let refusal = Refusal()
 
   init(_ membership: Membership) {
-    let authority = membership.authority
-    (fleetKey, fleet) = (membership.fleetKey, authority.fleet)
-    (epoch, folder, members) = (authority.epoch, authority.folder, membership.members)
+    (secrets, members) = (membership.keys.secrets, membership.members)
     opensRecords = membership.stored.head.isEmpty
   }
 
   func records(of pages: AsyncStream<[CarrierObject]>) async throws -> PreparedRecords {
     // The ciphers of the membership's keys belong to another thread.
-    let keys = try FleetKeys(fleetKey: fleetKey, fleet: fleet, epoch: epoch, folder: folder)
-    var prepared = PreparedRecords(folder: keys.folder)
-    var authors = AuthorCheck(members, in: fleet)
+    let keys = try FleetKeys(secrets)
+    var prepared = PreparedRecords(folders: keys.collections.map(\.folder))
+    var authors = AuthorCheck(members, in: secrets.fleet)
     for await page in pages {
       for object in page {
-        guard let name = keys.name(ofObject: object.name) else { continue }
+        guard let place = keys.place(ofObject: object.name) else { continue }
         let digest = try object.bytes.digest
         guard opensRecords else {
-          prepared.records[name] = (digest, nil)
+          prepared.records[place] = (digest, nil)
           continue
         }
         do {
-          let record = try Record(opening: object.bytes, named: name, keys)
+          let record = try Record(opening: object.bytes, at: place, keys)
           try authors.check(record, object.name)
-          prepared.records[name] = (digest, record)
+          prepared.records[place] = (digest, record)
         } catch {
           // Before more of the same arrives.
           refusal.error = error
@@ -42,7 +37,7 @@ struct Preparation: Sendable {
         }
       }
     }
-    prepared.set = try RecordSet(prepared.records.lazy.map { ($0.key, $0.value.digest) })
+    prepared.sets = try RecordSet.sets(prepared.records.lazy.map { ($0.key, $0.value.digest) })
     return prepared
   }
 }
@@ -59,12 +54,12 @@ final class Refusal: Sendable {
 
 /// Processed records.
 ///
-/// Do not trust them before the head has the digest of `set`.
+/// Do not trust them before the head has the digests of `sets`.
 struct PreparedRecords: Sendable {
-  /// The folder of the keys: other keys give all records other names.
-  let folder: String
-  /// All of them.
-  var set = RecordSet()
-  /// By name; opened, and their authors checked.
+  /// The folders of the collections whose records they are: other keys have others.
+  let folders: [[UInt8]]
+  /// All of them, by folder.
+  var sets: [[UInt8]: RecordSet] = [:]
+  /// By place; opened, and their authors checked.
   var records: [[UInt8]: (digest: [UInt8], record: Record?)] = [:]
 }

@@ -53,6 +53,12 @@ public enum FleetError: Error, Hashable, Sendable {
   case invitationUsed
   /// Only readers can be many hosts with one invitation.
   case manyMayOnlyRead
+  /// Admins have all collections.
+  case adminsHaveAll
+  /// The fleet does not share a collection.
+  case collectionNotShared(String)
+  /// A fleet shares up to this number of collections.
+  case tooManyCollections(limit: Int)
   /// The invitation expired on this date.
   case invitationExpired(Date)
 
@@ -130,6 +136,9 @@ extension FleetError: CustomStringConvertible {
       """
     case .manyMayOnlyRead:
       "Only a reader can be many hosts with one invitation. Invite each writer and admin by itself."
+    case .adminsHaveAll: "An admin has all collections: it gives their keys to others."
+    case .collectionNotShared(let name): "The fleet does not share the collection \"\(name)\"."
+    case .tooManyCollections(let limit): "A fleet shares up to \(limit) collections."
     case .invitationExpired(let date): "The invitation expired on \(date). Ask for another one."
     case .collectionSealed(let name):
       "The collection \"\(name)\" is sealed, and sealed values are never shared. Unseal it, or leave it out of the fleet."

@@ -1,88 +1,201 @@
 import CofferCrypto
 
-/// The keys of an epoch, derived from the fleet key.
+/// The keys of a member: what all members have, and those of its collections.
 final class FleetKeys {
-  static let fleetKeyByteCount = 32
+  static let keyByteCount = 32
 
-  let fleet: [UInt8]
-  let epoch: UInt32
-  /// The folder of this epoch's records.
+  let secrets: Secrets
+  /// The folder of the pieces of this epoch.
   let folder: String
-  private let nameKey: SecretBytes
-  private let ciphers: [Purpose: (cipher: XAES256GCM, additionalData: [UInt8])]
+  /// Those of this member's collections, in the order of their folders.
+  let collections: [CollectionKeys]
+  private let byFolder: [[UInt8]: CollectionKeys]
+  private let head: Cipher
+  private let members: Cipher
 
-  enum Purpose: String, CaseIterable {
-    case records, head, members
-  }
+  /// What the keys are made of; other threads need ciphers of their own.
+  struct Secrets: Sendable {
+    var fleet: [UInt8]
+    var epoch: UInt32
+    /// That of the epoch.
+    var folder: [UInt8]
+    /// The key that all members have.
+    var fleetKey: SecretBytes
+    var collections: [Collection] = []
 
-  init(fleetKey: SecretBytes, fleet: [UInt8], epoch: UInt32, folder: [UInt8]) throws {
-    func derive(_ purpose: String) throws -> SecretBytes {
-      try HKDF.deriveKey(from: fleetKey, salt: fleet, info: Array("coffer fleet v1 \(purpose)".utf8), count: 32)
+    struct Collection: Sendable {
+      var folder: [UInt8]
+      var name: String
+      var key: SecretBytes
     }
-    self.fleet = fleet
-    self.epoch = epoch
-    self.folder = folder.hex
-    nameKey = try derive("names")
-    ciphers = try Dictionary(
-      uniqueKeysWithValues: Purpose.allCases.map { purpose in
-        var data = Array("coffer fleet v1 \(purpose.rawValue)".utf8) + fleet
-        data.append(number: epoch)
-        return (purpose, (try XAES256GCM(key: derive(purpose.rawValue)), data))
-      })
   }
 
-  // MARK: Names
+  /// The purpose of a key that all members have.
+  enum Purpose {
+    case head, members
+  }
+
+  var fleet: [UInt8] { secrets.fleet }
+  var epoch: UInt32 { secrets.epoch }
+
+  init(_ secrets: Secrets) throws {
+    self.secrets = secrets
+    folder = secrets.folder.hex
+    collections = try secrets.collections.map { try CollectionKeys($0, secrets.fleet) }
+    byFolder = Dictionary(collections.map { ($0.folder, $0) }, uniquingKeysWith: { first, _ in first })
+    var place: [UInt8] = []
+    place.append(number: secrets.epoch)
+    head = try Cipher("head", secrets.fleetKey, secrets.fleet, place)
+    members = try Cipher("members", secrets.fleetKey, secrets.fleet, place)
+  }
+
+  // MARK: Records
 
   static let nameByteCount = 20
+  /// The size of the place of a record: its folder, which is that of its collection's key, and its name.
+  static let placeByteCount = Authority.folderByteCount + nameByteCount
 
-  /// The name of a record, which reveals its setting only with the key.
-  func name(of key: String, in collection: String) throws -> [UInt8] { try name(of: key, in: collection, []) }
-
-  /// The name of the record of a declaration.
-  func name(ofDeclarationOf key: String, in collection: String) throws -> [UInt8] {
-    try name(of: key, in: collection, Array("declaration".utf8))
+  /// The keys of a collection; nil if this member does not have it.
+  func collection(named name: String) -> CollectionKeys? {
+    collections.first { $0.name.utf8.elementsEqual(name.utf8) }
   }
 
-  private func name(of key: String, in collection: String, _ purpose: [UInt8]) throws -> [UInt8] {
-    var bytes: [UInt8] = []
-    bytes.append(text: collection)
-    bytes.append(text: key)
-    bytes += purpose
-    return Array(try bytes.withUnsafeBytes { try HMACSHA256.authenticate($0, key: nameKey) }.prefix(Self.nameByteCount))
+  /// The keys of the collection with a record; nil if this member does not have it.
+  func collection(at place: [UInt8]) -> CollectionKeys? { byFolder[Self.folder(of: place)] }
+
+  /// The key of the collection with a folder, which an admin has of each.
+  func key(of folder: [UInt8]) throws -> SecretBytes {
+    guard let collection = secrets.collections.first(where: { $0.folder == folder }) else {
+      throw FleetError.notAllowed(role: .reader)
+    }
+    return collection.key
   }
+
+  func has(folder: [UInt8]) -> Bool { byFolder[folder] != nil }
+
+  static func folder(of place: [UInt8]) -> [UInt8] { Array(place.prefix(Authority.folderByteCount)) }
 
   /// The object of a record.
-  func object(_ name: [UInt8]) -> String { "r/\(folder)/\(name.hex)" }
-
-  /// The record of an object; nil if it is not a record of this epoch.
-  func name(ofObject object: String) -> [UInt8]? {
-    guard object.hasPrefix("r/\(folder)/") else { return nil }
-    let name = [UInt8](hex: object.dropFirst(folder.utf8.count + 3))
-    return name?.count == Self.nameByteCount ? name : nil
+  static func object(_ place: [UInt8]) -> String {
+    "r/\(folder(of: place).hex)/\(Array(place.dropFirst(Authority.folderByteCount)).hex)"
   }
 
-  /// The record of an object that these keys have sealed.
-  func name(of object: CarrierObject) -> [UInt8] { name(ofObject: object.name) ?? [] }
+  /// The place of the record of an object; nil if it is not one of this member's collections.
+  func place(ofObject object: String) -> [UInt8]? {
+    guard object.utf8.count == Self.objectNameByteCount, object.hasPrefix("r/") else { return nil }
+    let (folder, name) = (
+      object.dropFirst(2).prefix(2 * Authority.folderByteCount), object.suffix(2 * Self.nameByteCount)
+    )
+    guard let folder = [UInt8](hex: folder), has(folder: folder), let name = [UInt8](hex: name) else { return nil }
+    let place = folder + name
+    return place.count == Self.placeByteCount ? place : nil
+  }
+
+  private static let objectNameByteCount = 2 + 2 * Authority.folderByteCount + 1 + 2 * nameByteCount
 
   // MARK: Sealing
 
   /// Appends the sealed bytes to `object`, whose existing bytes are authenticated with them.
-  func seal(
-    _ plaintext: UnsafeRawBufferPointer, for purpose: Purpose, at place: [UInt8] = [], into object: inout [UInt8]
-  ) throws {
-    let (cipher, data) = ciphers[purpose]!
-    try cipher.seal(plaintext, additionalData: data + place + object, appendingTo: &object)
+  func seal(_ plaintext: UnsafeRawBufferPointer, for purpose: Purpose, into object: inout [UInt8]) throws {
+    try cipher(purpose).seal(plaintext, into: &object)
   }
 
   /// Opens the bytes after the first `count` bytes of an object.
   func withOpened<Result>(
-    _ object: [UInt8], behind count: Int, for purpose: Purpose, at place: [UInt8] = [],
-    _ body: (inout ByteReader) throws -> Result
+    _ object: [UInt8], behind count: Int, for purpose: Purpose, _ body: (inout ByteReader) throws -> Result
+  ) throws -> Result {
+    try cipher(purpose).withOpened(object, behind: count, body)
+  }
+
+  private func cipher(_ purpose: Purpose) -> Cipher {
+    switch purpose {
+    case .head: head
+    case .members: members
+    }
+  }
+}
+
+/// The keys of a shared collection.
+final class CollectionKeys {
+  /// Where its records are; another key has another one.
+  let folder: [UInt8]
+  let name: String
+  private let nameKey: SecretBytes
+  private let records: Cipher
+
+  init(_ secrets: FleetKeys.Secrets.Collection, _ fleet: [UInt8]) throws {
+    (folder, name) = (secrets.folder, secrets.name)
+    nameKey = try HKDF.deriveKey(
+      from: secrets.key, salt: fleet, info: Array("coffer fleet v1 names".utf8), count: FleetKeys.keyByteCount)
+    records = try Cipher("records", secrets.key, fleet, folder)
+  }
+
+  /// The place of a setting's record, which reveals the setting only with the key.
+  func place(of key: String) throws -> [UInt8] { try place(of: key, []) }
+
+  /// The place of the record of a declaration.
+  func place(ofDeclarationOf key: String) throws -> [UInt8] { try place(of: key, Array("declaration".utf8)) }
+
+  private func place(of key: String, _ purpose: [UInt8]) throws -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.append(text: name)
+    bytes.append(text: key)
+    bytes += purpose
+    let code = try bytes.withUnsafeBytes { try HMACSHA256.authenticate($0, key: nameKey) }
+    return folder + code.prefix(FleetKeys.nameByteCount)
+  }
+
+  func seal(_ plaintext: UnsafeRawBufferPointer, at place: [UInt8], into object: inout [UInt8]) throws {
+    try records.seal(plaintext, at: Self.name(of: place), into: &object)
+  }
+
+  func withOpened<Result>(
+    _ object: [UInt8], behind count: Int, at place: [UInt8], _ body: (inout ByteReader) throws -> Result
+  ) throws -> Result {
+    try records.withOpened(object, behind: count, at: Self.name(of: place), body)
+  }
+
+  static func name(of place: [UInt8]) -> [UInt8] { Array(place.dropFirst(Authority.folderByteCount)) }
+}
+
+extension SecretBytes {
+  /// One secret after another.
+  convenience init(joining secrets: [SecretBytes]) {
+    self.init(count: secrets.reduce(0) { $0 + $1.count }) { bytes in
+      var start = 0
+      for secret in secrets {
+        secret.withUnsafeBytes { UnsafeMutableRawBufferPointer(rebasing: bytes[start...]).copyMemory(from: $0) }
+        start += secret.count
+      }
+    }
+  }
+}
+
+/// Seals and opens for one purpose.
+struct Cipher {
+  private let cipher: XAES256GCM
+  private let additionalData: [UInt8]
+
+  /// - Parameter place: What the key belongs to: the epoch, or the folder of a collection.
+  init(_ purpose: String, _ key: SecretBytes, _ fleet: [UInt8], _ place: [UInt8]) throws {
+    let label = Array("coffer fleet v1 \(purpose)".utf8)
+    cipher = try XAES256GCM(
+      key: HKDF.deriveKey(from: key, salt: fleet, info: label, count: FleetKeys.keyByteCount))
+    additionalData = label + fleet + place
+  }
+
+  /// Appends the sealed bytes to `object`, whose existing bytes are authenticated with them.
+  func seal(_ plaintext: UnsafeRawBufferPointer, at place: [UInt8] = [], into object: inout [UInt8]) throws {
+    try cipher.seal(plaintext, additionalData: additionalData + place + object, appendingTo: &object)
+  }
+
+  /// Opens the bytes after the first `count` bytes of an object.
+  func withOpened<Result>(
+    _ object: [UInt8], behind count: Int, at place: [UInt8] = [], _ body: (inout ByteReader) throws -> Result
   ) throws -> Result {
     guard object.count >= count else { throw MalformedObject(reason: "it is truncated") }
-    let (cipher, data) = ciphers[purpose]!
-    let place = place + Array(object.prefix(count))
-    return try cipher.withOpened(object.dropFirst(count), additionalData: data + place) { bytes in
+    let data = additionalData + place + object.prefix(count)
+    return try cipher.withOpened(object.dropFirst(count), additionalData: data) { bytes in
       var reader = ByteReader(bytes)
       return try body(&reader)
     }
@@ -128,7 +241,7 @@ struct Identity: Sendable {
 
 /// The purpose of a signature, which is valid for no other one.
 enum SignedObject: String {
-  case head, authority, record, join
+  case head, collection, authority, record, join
 
   func message(_ bytes: [UInt8]) -> [UInt8] { Array("coffer fleet v1 \(rawValue) signature".utf8) + bytes }
 

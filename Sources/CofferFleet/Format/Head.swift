@@ -19,11 +19,8 @@ struct Head: Equatable {
   /// The version of the members at that time, and SHA-256 of its object.
   var membersVersion: UInt32
   var authority: [UInt8]
-  /// The digest of the `RecordSet` of all records, and their number.
-  var setDigest: [UInt8]
-  var recordCount: UInt64
-  /// The number of the commit up to which removals may be missing among the records.
-  var horizon: UInt64 = 0
+  /// Those of the shared collections, in the order of their folders.
+  var collections: [CollectionHead]
   /// The heads before it.
   var log = HeadLog()
   var pieces: [PieceReference] = []
@@ -55,7 +52,10 @@ struct Head: Equatable {
     return bytes + plaintext
   }
 
-  /// Opens a head, and checks that a member who may write has signed it.
+  /// That of a collection; nil if it is not shared.
+  func collection(_ folder: [UInt8]) -> CollectionHead? { collections.first { $0.folder == folder } }
+
+  /// Opens a head, and checks that a member who may write has signed it, and each collection's a member who may write there.
   ///
   /// - Parameter authority: SHA-256 of the object with the members' version.
   init(opening bytes: [UInt8], _ keys: FleetKeys, members: Members, authority: [UInt8]) throws {
@@ -84,17 +84,25 @@ struct Head: Equatable {
     guard try SignedObject.head.isValid(signature, of: signed, by: author.signingKey) else {
       throw damaged("it was not signed by \(author.name)")
     }
+    guard head.collections.map(\.folder) == members.shared.map(\.folder) else {
+      throw damaged("its author, \(author.name), has other collections than the members")
+    }
+    for collection in head.collections {
+      // Who may not write in a collection has to leave it as it is.
+      guard try collection.isSigned(in: keys.fleet, by: members) else {
+        throw damaged("its author, \(author.name), has changed a collection of others")
+      }
+    }
     self = head
   }
 
   init(
-    number: UInt64, time: Int64, author: MemberID, membersVersion: UInt32, authority: [UInt8], setDigest: [UInt8],
-    recordCount: UInt64, horizon: UInt64 = 0, log: HeadLog = HeadLog(), pieces: [PieceReference] = []
+    number: UInt64, time: Int64, author: MemberID, membersVersion: UInt32, authority: [UInt8],
+    collections: [CollectionHead], log: HeadLog = HeadLog(), pieces: [PieceReference] = []
   ) {
     (self.number, self.time, self.author) = (number, time, author)
     (self.membersVersion, self.authority) = (membersVersion, authority)
-    (self.setDigest, self.recordCount) = (setDigest, recordCount)
-    (self.horizon, self.log, self.pieces) = (horizon, log, pieces)
+    (self.collections, self.log, self.pieces) = (collections, log, pieces)
   }
 
   private var encoded: [UInt8] {
@@ -104,9 +112,8 @@ struct Head: Equatable {
     bytes += author.bytes
     bytes.append(number: membersVersion)
     bytes += authority
-    bytes += setDigest
-    bytes.append(number: recordCount)
-    bytes.append(number: horizon)
+    bytes.append(number: UInt16(collections.count))
+    for collection in collections { bytes += collection.bytes }
     bytes += log.bytes
     bytes.append(number: UInt16(pieces.count))
     for piece in pieces { bytes += piece.id + piece.digest }
@@ -119,12 +126,12 @@ struct Head: Equatable {
     author = MemberID(bytes: try reader.array(MemberID.byteCount))
     membersVersion = try reader.number()
     authority = try reader.array(SHA256.byteCount)
-    setDigest = try reader.array(SHA256.byteCount)
-    recordCount = try reader.number()
-    horizon = try reader.number()
+    collections = []
+    for _ in 0..<(try reader.number(UInt16.self)) { collections.append(try CollectionHead(&reader)) }
     log = try HeadLog(&reader)
     // Each commit has a higher number than the one before.
-    guard number <= Record.maximumCounter, horizon < number, log.count < number else {
+    let numbers = collections.allSatisfy { [number] in $0.horizon < $0.number && $0.number <= number }
+    guard number <= Record.maximumCounter, numbers, log.count < number else {
       throw MalformedObject(reason: "its numbers are out of range")
     }
     let pieceCount = try reader.number(UInt16.self)

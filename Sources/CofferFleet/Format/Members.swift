@@ -1,3 +1,4 @@
+import Coffer
 import CofferCrypto
 
 /// The role of a member of a fleet.
@@ -52,6 +53,8 @@ struct Members: Equatable {
     var name: String
     var role: FleetRole
     var standing: FleetStanding
+    /// The collections that it has the keys of.
+    var access = CollectionAccess.all
     /// Its Ed25519 and X25519 keys.
     var signingKey: [UInt8]
     var publicKey: [UInt8]
@@ -78,10 +81,10 @@ struct Members: Equatable {
     age.map { UInt32(clamping: max(1, $0.components.seconds)) } ?? 0
   }
 
-  /// The collections that are shared, in the order of their bytes.
+  /// All that are shared, in the order of their folders.
+  private(set) var shared: [SharedCollection]
+  /// The names of those that this member has, in the order of their bytes.
   private(set) var collections: [String]
-  /// For each of them, the version from which on it has been shared without a break.
-  private(set) var sharedSince: [UInt32]
   var members: [Member]
   /// Those who may have written records, and are members no longer.
   var former: [Former] = []
@@ -99,8 +102,10 @@ struct Members: Equatable {
     return former.first { $0.id == id }.map { ($0.name, $0.signingKey) }
   }
 
-  mutating func remove(_ member: Member) {
+  /// Removes a member, and gives its collections other keys.
+  mutating func remove(_ member: Member) throws {
     members.removeAll { $0.id == member.id }
+    try renew { member.access.includes($0.folder) }
     if member.mayWrite {
       former.append(Former(id: member.id, name: member.name, signingKey: member.signingKey))
     }
@@ -118,7 +123,12 @@ struct Members: Equatable {
 
   subscript(id: MemberID) -> Member? { members.first { $0.id == id } }
 
-  func shares(_ collection: String) -> Bool { collections.contains { $0.utf8.elementsEqual(collection.utf8) } }
+  func shares(_ collection: String) -> Bool { shared(collection) != nil }
+
+  /// A collection that this member has.
+  func shared(_ name: String) -> SharedCollection? {
+    shared.first { $0.name.map { $0.utf8.elementsEqual(name.utf8) } ?? false }
+  }
 
   func member(named name: String) -> Member? { members.first { $0.name.utf8.elementsEqual(name.utf8) } }
 
@@ -131,194 +141,122 @@ struct Members: Equatable {
     guard (1...maximumNameByteCount).contains(name.utf8.count), isPlain else { throw FleetError.badName(name) }
   }
 
-  // MARK: Bytes
-
-  private static let wrappedByteCount = FleetKeys.fleetKeyByteCount + XAES256GCM.overheadByteCount
-
-  /// The object: the fleet key, wrapped for each member, then the list of members, sealed under that key.
-  func sealed(_ keys: FleetKeys, fleetKey: SecretBytes) throws -> [UInt8] {
-    var bytes = [Format.version]
-    bytes.append(number: version)
-    let ephemeral = try SecretBytes.random(count: X25519.keyByteCount)
-    let ephemeralKey = try X25519.publicKey(of: ephemeral)
-    bytes += ephemeralKey
-    bytes.append(number: UInt16(members.count))
-    for member in members {
-      bytes += member.id.bytes
-      let agreed = try X25519.agree(ephemeral, with: member.publicKey)
-      let wrapping = try Self.wrappingKey(agreed, ephemeralKey, member.publicKey, keys.fleet)
-      let data = Self.additionalData(keys.fleet, version, keys.epoch, member.id)
-      try fleetKey.withUnsafeBytes {
-        try XAES256GCM(key: wrapping).seal($0, additionalData: data, appendingTo: &bytes)
-      }
-    }
-    // The key is authenticated by the list that it opens, the whole object by the authority's signature.
-    let body = self.body
-    var sealed = Array(bytes.prefix(5))
-    try body.withUnsafeBytes { try keys.seal($0, for: .members, into: &sealed) }
-    return bytes + sealed.dropFirst(5)
-  }
-
-  /// Opens the fleet key with a member's private key.
-  ///
-  /// - Throws: ``FleetError/removed`` if no key is wrapped for the member.
-  static func fleetKey(in bytes: [UInt8], of authority: Authority, for identity: Identity) throws -> SecretBytes {
-    try checkDigest(bytes, authority)
-    return try Format.read(bytes, object) { reader in
-      let version = try reader.number(UInt32.self)
-      let ephemeralKey = try reader.array(X25519.keyByteCount)
-      for _ in 0..<(try reader.number(UInt16.self)) {
-        let id = try reader.array(MemberID.byteCount)
-        let wrapped = try reader.array(wrappedByteCount)
-        guard id == identity.member.bytes else { continue }
-        guard let agreed = try? X25519.agree(identity.agreementKey, with: ephemeralKey) else {
-          throw MalformedObject(reason: "its ephemeral key is invalid")
-        }
-        let wrapping = try wrappingKey(agreed, ephemeralKey, identity.publicKey, authority.fleet)
-        let data = additionalData(authority.fleet, version, authority.epoch, identity.member)
-        return try XAES256GCM(key: wrapping).open(
-          Array(wrapped.dropFirst(XAES256GCM.nonceByteCount)), nonce: Array(wrapped.prefix(XAES256GCM.nonceByteCount)),
-          additionalData: data)
-      }
-      throw FleetError.removed
-    }
-  }
-
-  private static func checkDigest(_ bytes: [UInt8], _ authority: Authority) throws {
-    guard ConstantTime.isEqual(try bytes.digest, authority.members) else {
-      throw FleetError.damaged(object: object, reason: "it does not match what an admin signed")
-    }
-  }
-
-  private static func wrappingKey(
-    _ agreed: SecretBytes, _ ephemeralKey: [UInt8], _ publicKey: [UInt8], _ fleet: [UInt8]
-  ) throws -> SecretBytes {
-    try HKDF.deriveKey(
-      from: agreed, salt: fleet, info: Array("coffer fleet v1 wrapping".utf8) + ephemeralKey + publicKey, count: 32)
-  }
-
-  private static func additionalData(
-    _ fleet: [UInt8], _ version: UInt32, _ epoch: UInt32, _ member: MemberID
-  ) -> [UInt8] {
-    var data = Array("coffer fleet v1 wrapping".utf8) + fleet
-    data.append(number: version)
-    data.append(number: epoch)
-    return data + member.bytes
-  }
-
-  /// Opens the list of members.
-  init(opening bytes: [UInt8], _ keys: FleetKeys, of authority: Authority) throws {
-    let object = Self.object
-    try Self.checkDigest(bytes, authority)
-    let members = try Format.read(bytes, object) { reader in
-      let version = try reader.number(UInt32.self)
-      _ = try reader.bytes(X25519.keyByteCount)
-      var ids: [MemberID] = []
-      for _ in 0..<(try reader.number(UInt16.self)) {
-        ids.append(MemberID(bytes: try reader.array(MemberID.byteCount)))
-        _ = try reader.bytes(Self.wrappedByteCount)
-      }
-      let sealed = Array(bytes.prefix(5)) + Array(reader.rest())
-      let members = try keys.withOpened(sealed, behind: 5, for: .members) { try Members(version, &$0) }
-      guard members.members.map(\.id) == ids else { throw MalformedObject(reason: "its parts contradict each other") }
-      return members
-    }
-    guard members.version == authority.version, members.adminKeys == authority.admins else {
-      throw FleetError.damaged(object: object, reason: "it does not match its authority")
-    }
-    self = members
-  }
-
-  init(version: UInt32, fleetName: String, retentionDays: UInt32, collections: [String], members: [Member]) {
+  init(version: UInt32, fleetName: String, retentionDays: UInt32, shared: [SharedCollection], members: [Member]) {
     (self.version, self.fleetName, self.retentionDays) = (version, fleetName, retentionDays)
-    (self.collections, self.members) = (collections, members)
-    sharedSince = Array(repeating: version, count: collections.count)
+    (self.shared, self.collections, self.members) = ([], [], members)
+    set(shared)
   }
 
-  /// Shares these collections, in the order of their bytes, from a version on.
+  // MARK: Collections
+
+  /// A head has something of each.
+  static let maximumCollectionCount = 100
+
+  /// With the names of the collections of a member.
+  func named(_ collections: [FleetKeys.Secrets.Collection]) -> Members {
+    var named = self
+    named.set(
+      shared.map { shared in
+        let name = collections.first { $0.folder == shared.folder }?.name
+        return SharedCollection(folder: shared.folder, name: name, since: shared.since)
+      })
+    return named
+  }
+
+  private mutating func set(_ shared: [SharedCollection]) {
+    self.shared = shared.sorted { $0.folder.lexicographicallyPrecedes($1.folder) }
+    collections = shared.compactMap(\.name).map(ByteString.init).sorted().map(\.string)
+  }
+
+  /// Shares these collections from a version on, and no others.
   ///
-  /// - Returns: Whether one that was shared is no longer.
-  mutating func share(_ names: [String], from version: UInt32) -> Bool {
-    let dropsSome = !collections.allSatisfy { name in names.contains { $0.utf8.elementsEqual(name.utf8) } }
-    sharedSince = names.map { name in
-      collections.firstIndex { $0.utf8.elementsEqual(name.utf8) }.map { sharedSince[$0] } ?? version
+  /// Who had another one does not have it if it is shared again: it has another key then.
+  mutating func share(_ names: [String], from version: UInt32) throws {
+    guard names.count <= Self.maximumCollectionCount else {
+      throw FleetError.tooManyCollections(limit: Self.maximumCollectionCount)
     }
-    collections = names
-    return dropsSome
+    set(try names.map { try shared($0) ?? SharedCollection(name: $0, since: version) })
+    let folders = shared.map(\.folder)
+    for index in members.indices { members[index].access.formIntersection(folders) }
+  }
+
+  /// Gives collections another key.
+  mutating func renew(where isRenewed: (SharedCollection) -> Bool) throws {
+    for collection in shared where isRenewed(collection) {
+      var new = collection
+      new.folder = try SharedCollection.newFolder()
+      set(shared.map { $0.folder == collection.folder ? new : $0 })
+      for index in members.indices { members[index].access.replace(collection.folder, by: new.folder) }
+    }
+  }
+
+  /// Those with these names.
+  ///
+  /// - Throws: ``FleetError/collectionNotShared(_:)``.
+  func access(to names: [String]) throws -> CollectionAccess {
+    let folders = try names.map { name in
+      guard let shared = shared(name) else { throw FleetError.collectionNotShared(name) }
+      return shared.folder
+    }
+    return .some(Set(folders))
+  }
+
+  /// The names of a member's collections, as far as this one has them.
+  func collections(of member: Member) -> [String] {
+    collections.filter { name in shared(name).map { member.access.includes($0.folder) } ?? false }
   }
 
   /// The collections that were not shared in a version, or not without a break since.
   func collections(newSince version: UInt32) -> [String] {
-    zip(collections, sharedSince).filter { $1 > version }.map(\.0)
+    collections.filter { name in shared(name).map { $0.since > version } ?? false }
   }
 
-  private var body: [UInt8] {
-    var bytes: [UInt8] = []
-    bytes.append(text: fleetName)
-    bytes.append(number: retentionDays)
-    bytes.append(number: greatestAge)
-    bytes.append(number: UInt16(collections.count))
-    for (collection, since) in zip(collections, sharedSince) {
-      bytes.append(text: collection)
-      bytes.append(number: since)
-    }
-    bytes.append(number: UInt16(members.count))
-    for member in members {
-      bytes += member.id.bytes
-      bytes.append(member.role.rawValue)
-      bytes.append(member.standing.rawValue)
-      bytes += member.signingKey + member.publicKey
-      bytes.append(number: member.created)
-      bytes.append(number: member.joinsBefore)
-      bytes.append(text: member.name)
-    }
-    bytes.append(number: UInt16(former.count))
-    for member in former {
-      bytes += member.id.bytes + member.signingKey
-      bytes.append(text: member.name)
-    }
-    return bytes
+  /// The collections that are new for this member.
+  func collections(newSince earlier: Members) -> [String] {
+    collections.filter { name in shared(name).map { $0.since > earlier.version } ?? false || !earlier.shares(name) }
+  }
+}
+
+/// A collection that is shared.
+struct SharedCollection: Equatable {
+  /// The folder of its records; another key has another one.
+  var folder: [UInt8]
+  /// Nil if this member does not have it.
+  var name: String?
+  /// The version from which on it has been shared without a break.
+  var since: UInt32
+
+  static func newFolder() throws -> [UInt8] { try RandomSource.bytes(count: Authority.folderByteCount) }
+
+  init(folder: [UInt8], name: String?, since: UInt32) {
+    (self.folder, self.name, self.since) = (folder, name, since)
   }
 
-  private init(_ version: UInt32, _ reader: inout ByteReader) throws(MalformedObject) {
-    self.version = version
-    fleetName = try reader.text()
-    retentionDays = try reader.number()
-    greatestAge = try reader.number()
-    (collections, sharedSince) = ([], [])
-    for _ in 0..<(try reader.number(UInt16.self)) {
-      collections.append(try reader.text())
-      sharedSince.append(try reader.number())
+  /// A new one.
+  init(name: String, since: UInt32) throws { self.init(folder: try Self.newFolder(), name: name, since: since) }
+}
+
+/// Which collections a member has the keys of.
+enum CollectionAccess: Hashable {
+  /// All, and those that are shared later.
+  case all
+  /// Those with these folders.
+  case some(Set<[UInt8]>)
+
+  func includes(_ folder: [UInt8]) -> Bool {
+    switch self {
+    case .all: true
+    case .some(let folders): folders.contains(folder)
     }
-    guard sharedSince.allSatisfy({ 1...version ~= $0 }) else {
-      throw MalformedObject(reason: "its numbers are out of range")
-    }
-    members = []
-    for _ in 0..<(try reader.number(UInt16.self)) {
-      let id = MemberID(bytes: try reader.array(MemberID.byteCount))
-      guard let role = FleetRole(rawValue: try reader.number()) else {
-        throw MalformedObject(reason: "a member has an unknown role")
-      }
-      guard let standing = FleetStanding(rawValue: try reader.number()), standing != .many || role == .reader else {
-        throw MalformedObject(reason: "a member has an unknown standing")
-      }
-      let (signingKey, publicKey) = (
-        try reader.array(Ed25519.publicKeyByteCount), try reader.array(X25519.keyByteCount)
-      )
-      let (created, joinsBefore) = (try reader.number(Int64.self), try reader.number(Int64.self))
-      members.append(
-        Member(
-          id: id, name: try reader.text(), role: role, standing: standing, signingKey: signingKey, publicKey: publicKey,
-          created: created, joinsBefore: joinsBefore))
-    }
-    for _ in 0..<(try reader.number(UInt16.self)) {
-      let id = MemberID(bytes: try reader.array(MemberID.byteCount))
-      let signingKey = try reader.array(Ed25519.publicKeyByteCount)
-      former.append(Former(id: id, name: try reader.text(), signingKey: signingKey))
-    }
-    guard Set(members.map(\.id) + former.map(\.id)).count == members.count + former.count else {
-      throw MalformedObject(reason: "it lists a member twice")
-    }
-    try reader.end()
+  }
+
+  mutating func formIntersection(_ folders: [[UInt8]]) {
+    if case .some(let own) = self { self = .some(own.intersection(folders)) }
+  }
+
+  mutating func replace(_ folder: [UInt8], by new: [UInt8]) {
+    guard case .some(var folders) = self, folders.remove(folder) != nil else { return }
+    folders.insert(new)
+    self = .some(folders)
   }
 }

@@ -5,27 +5,27 @@ import CofferCrypto
 /// It has sealed records; the head that names it has its digest.
 struct Piece {
   /// The new record; nil removes it.
-  typealias Change = (name: [UInt8], record: [UInt8]?)
+  typealias Change = (place: [UInt8], record: [UInt8]?)
 
   private(set) var bytes = [Format.version]
 
   /// The size of a change, in bytes.
-  static func byteCount(of change: Change) -> Int { FleetKeys.nameByteCount + 4 + (change.record?.count ?? 0) }
+  static func byteCount(of change: Change) -> Int { FleetKeys.placeByteCount + 4 + (change.record?.count ?? 0) }
 
   mutating func append(_ change: Change) {
-    bytes += change.name
+    bytes += change.place
     bytes.append(number: UInt32(change.record?.count ?? 0))
     bytes += change.record ?? []
   }
 
-  /// The changes, by record name.
+  /// The changes, by the places of records.
   static func changes(in bytes: [UInt8], _ object: String) throws -> [Change] {
     try Format.read(bytes, object) { reader in
       var changes: [Change] = []
       while !reader.isAtEnd {
-        let name = try reader.array(FleetKeys.nameByteCount)
+        let place = try reader.array(FleetKeys.placeByteCount)
         let record = try reader.counted()
-        changes.append((name, record.isEmpty ? nil : Array(record)))
+        changes.append((place, record.isEmpty ? nil : Array(record)))
       }
       return changes
     }

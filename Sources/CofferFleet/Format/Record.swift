@@ -40,10 +40,9 @@ struct Record: Equatable, Sendable {
     }
   }
 
-  /// Its name.
-  func name(_ keys: FleetKeys) throws -> [UInt8] {
-    isOfDeclaration
-      ? try keys.name(ofDeclarationOf: key, in: collection) : try keys.name(of: key, in: collection)
+  /// Its place in its collection.
+  func place(_ keys: CollectionKeys) throws -> [UInt8] {
+    isOfDeclaration ? try keys.place(ofDeclarationOf: key) : try keys.place(of: key)
   }
 
   /// Whether it has no value at a given time: removed, or expired.
@@ -91,12 +90,10 @@ struct Record: Equatable, Sendable {
   }
 
   /// The sealed object.
-  func sealed(_ keys: FleetKeys) throws -> CarrierObject {
-    try sealed(keys, named: try name(keys))
-  }
+  func sealed(_ keys: CollectionKeys) throws -> CarrierObject { try sealed(keys, at: try place(keys)) }
 
-  /// The sealed object, if its name is known already.
-  func sealed(_ keys: FleetKeys, named name: [UInt8]) throws -> CarrierObject {
+  /// The sealed object, if its place is known already.
+  func sealed(_ keys: CollectionKeys, at place: [UInt8]) throws -> CarrierObject {
     var encoded = encoded
     var plaintext: [UInt8] = []
     defer {
@@ -108,17 +105,20 @@ struct Record: Equatable, Sendable {
     signature.append(to: &plaintext)
     plaintext += encoded
     var bytes = [Format.version]
-    try plaintext.withUnsafeBytes { try keys.seal($0, for: .records, at: name, into: &bytes) }
-    return CarrierObject(name: keys.object(name), bytes: bytes)
+    try plaintext.withUnsafeBytes { try keys.seal($0, at: place, into: &bytes) }
+    return CarrierObject(name: FleetKeys.object(place), bytes: bytes)
   }
 
-  /// Opens the object of a record, whose name depends on its setting.
-  init(opening bytes: [UInt8], named name: [UInt8], _ keys: FleetKeys) throws {
-    let object = keys.object(name)
-    self = try Format.read(bytes, object) { _ in
-      try keys.withOpened(bytes, behind: 1, for: .records, at: name) { try Record(&$0) }
+  /// Opens the object of a record, whose place depends on its setting.
+  init(opening bytes: [UInt8], at place: [UInt8], _ keys: FleetKeys) throws {
+    let object = FleetKeys.object(place)
+    guard let keys = keys.collection(at: place) else {
+      throw FleetError.damaged(object: object, reason: "it belongs to a collection that is not shared with this member")
     }
-    guard try self.name(keys) == name else {
+    self = try Format.read(bytes, object) { _ in
+      try keys.withOpened(bytes, behind: 1, at: place) { try Record(&$0) }
+    }
+    guard collection.utf8.elementsEqual(keys.name.utf8), try self.place(keys) == place else {
       throw FleetError.damaged(object: object, reason: "it belongs to another setting")
     }
   }

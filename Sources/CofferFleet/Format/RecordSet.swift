@@ -6,11 +6,13 @@ import CofferCrypto
 /// objects, and the digest of the set covers those of the buckets. So two sets have the same digest only if they are equal.
 struct RecordSet: Equatable, Sendable {
   typealias Entry = (name: [UInt8], digest: [UInt8])
+  /// The place of a record: the folder of its collection, and its name.
+  typealias Placed = (place: [UInt8], digest: [UInt8])
 
   /// The digests of the buckets, one after another; zeros for an empty one.
   private(set) var bytes = [UInt8](repeating: 0, count: byteCount)
 
-  static let byteCount = 256 * SHA256.byteCount
+  static let byteCount = StoredFleet.setByteCount
 
   /// The empty set.
   init() {}
@@ -30,6 +32,13 @@ struct RecordSet: Equatable, Sendable {
     for (first, bucket) in buckets.enumerated() where !bucket.isEmpty { try set(bucket, at: UInt8(first)) }
   }
 
+  /// The sets of these records, in any order, by folder.
+  static func sets(_ records: some Sequence<Placed>) throws -> [[UInt8]: RecordSet] {
+    try Dictionary(grouping: records) { FleetKeys.folder(of: $0.place) }.mapValues { records in
+      try RecordSet(records.lazy.map { (CollectionKeys.name(of: $0.place), $0.digest) })
+    }
+  }
+
   /// Applies changes of records.
   ///
   /// - Parameters:
@@ -42,6 +51,24 @@ struct RecordSet: Equatable, Sendable {
       var digests = Dictionary(uniqueKeysWithValues: try bucket(first).map { ($0.name, $0.digest) })
       for (name, digest) in changes { digests[name] = digest }
       try set(digests.map { ($0.key, $0.value) }, at: first)
+    }
+  }
+
+  /// Applies changes to the sets of collections.
+  ///
+  /// - Parameters:
+  ///   - sets: By folder.
+  ///   - changes: The new digests by place; nil removes the record.
+  ///   - bucket: The records before the changes whose places begin with these bytes.
+  static func update(
+    _ sets: inout [[UInt8]: RecordSet], _ changes: [[UInt8]: [UInt8]?],
+    in bucket: (_ start: [UInt8]) throws -> [(name: [UInt8], digest: [UInt8])]
+  ) throws {
+    for (folder, changes) in Dictionary(grouping: changes, by: { FleetKeys.folder(of: $0.key) }) {
+      let named = Dictionary(uniqueKeysWithValues: changes.map { (CollectionKeys.name(of: $0.key), $0.value) })
+      try sets[folder, default: RecordSet()].update(named) { first in
+        try bucket(folder + [first]).map { (CollectionKeys.name(of: $0.name), $0.digest) }
+      }
     }
   }
 

@@ -62,11 +62,11 @@ struct AdmissionTests {
     let identity = try Identity(member: invitation.member, seed: invitation.seed, fleet: invitation.fleet)
     let membership = await admin.fleet.membership
     #expect(throws: FleetError.self) {
-      try Members.fleetKey(in: membership.stored.members, of: membership.authority, for: identity)
+      try Members.open(membership.stored.members, of: membership.authority, for: identity)
     }
     // A head, and another version of the members, by anyone who has seen the invitation.
     let genuine = carrier.objects
-    var head = try membership.nextHead(set: membership.set, recordCount: 0, time: 0).head
+    var head = try membership.nextHead(time: 0).head
     head.author = identity.member
     carrier.objects[Head.object] = try head.sealed(membership.keys, by: identity)
     await #expect(throws: FleetError.self) { try await admin.sync() }

@@ -19,12 +19,9 @@ struct AuthorTests {
     let membership = await writer.fleet.membership
     var records = [record]
     try Record.sign(&records, by: membership.identity, in: membership.authority.fleet)
-    let object = try records[0].sealed(membership.keys)
+    let object = try records[0].sealed(membership.first)
     let objects = carrier.objects.merging([object.name: object.bytes]) { $1 }
-    let all = try objects.compactMap { name, bytes in
-      try membership.keys.name(ofObject: name).map { ($0, try bytes.digest) }
-    }
-    let next = try membership.nextHead(set: RecordSet(all), recordCount: UInt64(all.count), time: 2_000_000_000)
+    let next = try membership.nextHead(over: objects, time: 2_000_000_000)
     let head = CarrierChange.put(
       CarrierObject(name: Head.object, bytes: try next.head.sealed(membership.keys, by: membership.identity)))
     #expect(try await carrier.commit([.put(object), head] + next.blocks, if: membership.condition))

@@ -207,12 +207,10 @@ struct HostileCarrierTests {
         writer: "", content: .value(FleetValue(object: StoredValue(kind: .string, bytes: Array("forged".utf8)))))
     ]
     try Record.sign(&forged, by: membership.identity, in: membership.authority.fleet)
-    let object = try forged[0].sealed(membership.keys)
+    let object = try forged[0].sealed(membership.first)
     let objects = before.merging([object.name: object.bytes]) { $1 }
-    let set = try RecordSet(
-      objects.compactMap { name, bytes in membership.keys.name(ofObject: name).map { ($0, try! bytes.digest) } })
     for author in [membership.identity.member, await a.fleet.membership.identity.member] {
-      var head = try membership.nextHead(set: set, recordCount: 3, time: 0).head
+      var head = try membership.nextHead(over: objects).head
       head.author = author
       carrier.objects[object.name] = object.bytes
       carrier.objects[Head.object] = try head.sealed(membership.keys, by: membership.identity)

@@ -47,7 +47,7 @@ struct PlantedRecordTests {
       collection: "web", key: "planted", counter: 1, clock: HybridClock(milliseconds: 2_000_000),
       author: await admin.fleet.membership.identity.member, writer: "",
       content: .value(FleetValue(object: StoredValue(kind: .string, bytes: Array("planted".utf8)))))
-    return (admin, reader, try planted.sealed(membership.keys))
+    return (admin, reader, try planted.sealed(membership.first))
   }
 
   @Test("are refused however often the carrier lists them", arguments: [1, 2, 65_536])
@@ -122,7 +122,7 @@ struct PlantedRecordTests {
     let changed = Record(
       collection: "web", key: "x", counter: 7, clock: HybridClock(milliseconds: 2_000_000),
       author: await admin.fleet.membership.identity.member, writer: "", content: .tombstone)
-    let object = try changed.sealed(membership.keys)
+    let object = try changed.sealed(membership.first)
     for objects in [genuine.merging([object.name: object.bytes]) { $1 }, genuine.filter { $0.key != object.name }] {
       carrier.objects = objects
       await #expect(throws: FleetError.self) { try await admin.fleet.renewKey() }

@@ -151,8 +151,8 @@ struct SharingTests {
     for host in [admin, writer] { #expect(try host.get("db-password", in: "payroll") == "hunter2") }
     let keys = await contractor.fleet.membership.keys
     for (name, bytes) in carrier.objects where name.hasPrefix("r/") {
-      let name = try #require(keys.name(ofObject: name))
-      #expect(try Record(opening: bytes, named: name, keys).collection == "web")
+      let place = try #require(keys.place(ofObject: name))
+      #expect(try Record(opening: bytes, at: place, keys).collection == "web")
     }
     try await admin.fleet.renewKey()
     #expect(try await Host("late").join(admin, carrier).contents("payroll") == [:])

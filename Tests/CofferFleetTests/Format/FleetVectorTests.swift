@@ -59,13 +59,13 @@ struct FleetVectorTests {
     for piece in membership.head?.pieces ?? [] {
       let name = Piece.object(piece.id, membership.keys)
       for change in try Piece.changes(in: objects[name] ?? [], name) {
-        objects[membership.keys.object(change.name)] = change.record
+        objects[FleetKeys.object(change.place)] = change.record
       }
     }
     var records: [String: RecordVector] = [:]
     for (object, bytes) in objects {
-      guard let name = membership.keys.name(ofObject: object) else { continue }
-      let record = try Record(opening: bytes, named: name, membership.keys)
+      guard let place = membership.keys.place(ofObject: object) else { continue }
+      let record = try Record(opening: bytes, at: place, membership.keys)
       let purpose = record.isOfDeclaration ? "declaration " : ""
       records["\(purpose)\(record.collection)/\(record.key)"] = RecordVector(record)
     }

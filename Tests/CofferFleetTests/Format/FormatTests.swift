@@ -15,12 +15,25 @@ struct FormatTests {
   let identity: Identity
 
   init() throws {
-    keys = try FleetKeys(
-      fleetKey: SecretBytes([UInt8](repeating: 7, count: 32)), fleet: fleet, epoch: 3, folder: [1, 2, 3, 4, 5, 6, 7, 8])
+    keys = try FleetKeys(Self.secrets(fleet))
     identity = try Identity(
       member: MemberID(bytes: [UInt8](repeating: 9, count: 16)), seed: SecretBytes([UInt8](repeating: 5, count: 32)),
       fleet: fleet)
   }
+
+  private static let folders: [[UInt8]] = [[1, 2, 3, 4, 5, 6, 7, 7], [1, 2, 3, 4, 5, 6, 7, 8]]
+
+  private static func secrets(_ fleet: [UInt8]) -> FleetKeys.Secrets {
+    func key(_ byte: UInt8) -> SecretBytes { SecretBytes([UInt8](repeating: byte, count: 32)) }
+    return FleetKeys.Secrets(
+      fleet: fleet, epoch: 3, folder: [1, 2, 3, 4, 5, 6, 7, 6], fleetKey: key(7),
+      collections: [
+        .init(folder: folders[0], name: "flags", key: key(6)), .init(folder: folders[1], name: "web", key: key(7)),
+      ])
+  }
+
+  /// Those of the collection `web`.
+  private var web: CollectionKeys { keys.collections[1] }
 
   private func record(_ content: Record.Content) -> Record {
     Record(
@@ -41,7 +54,7 @@ struct FormatTests {
   /// Computed by Tests/Interop/fleet_reader.py as well.
   @Test("have the names, keys and hashes of FLEET.md")
   func vectors() throws {
-    #expect(try keys.object(keys.name(of: "port", in: "web")).hasPrefix("r/0102030405060708/"))
+    #expect(try FleetKeys.object(web.place(of: "port")).hasPrefix("r/0102030405060708/"))
     #expect(Authority.object(12) == "authority/0000000012")
     #expect(try RecordSet().digest.hex == "202f4e7770b5b389b7f7df29a9ca2eb0615da390e2d4853c6d24df18dfc318f5")
     let set = try RecordSet([("b", 2), ("a", 1), ("B", 3)].map { (Array($0.utf8), [UInt8](repeating: $1, count: 32)) })
@@ -76,52 +89,58 @@ struct FormatTests {
       full, record(.tombstone), record(.value(FleetValue(object: StoredValue(kind: .string, bytes: [])))),
       record(.declaration(declaration)), record(.declarationTombstone),
     ] {
-      let object = try record.sealed(keys)
-      let name = try #require(keys.name(ofObject: object.name))
-      #expect(try Record(opening: object.bytes, named: name, keys) == record)
+      let object = try record.sealed(web)
+      let name = try #require(keys.place(ofObject: object.name))
+      #expect(try Record(opening: object.bytes, at: name, keys) == record)
     }
-    #expect(try full.name(keys) != record(.declaration(declaration)).name(keys))
+    #expect(try full.place(web) != record(.declaration(declaration)).place(web))
   }
 
   @Test("of a declaration cannot be taken for those of its value, nor the other way round")
   func purposes() throws {
-    let (value, declaration) = (try full.name(keys), try record(.declarationTombstone).name(keys))
+    let (value, declaration) = (try full.place(web), try record(.declarationTombstone).place(web))
     for (record, name) in [(full, declaration), (record(.declarationTombstone), value)] {
-      let object = try record.sealed(keys, named: name)
+      let object = try record.sealed(web, at: name)
       #expect(throws: FleetError.damaged(object: object.name, reason: "it belongs to another setting")) {
-        try Record(opening: object.bytes, named: name, keys)
+        try Record(opening: object.bytes, at: name, keys)
       }
     }
   }
 
   @Test("refuse a record with a changed byte, under another name, or under another key")
   func tamperedRecords() throws {
-    let object = try full.sealed(keys)
-    let name = try #require(keys.name(ofObject: object.name))
+    let object = try full.sealed(web)
+    let name = try #require(keys.place(ofObject: object.name))
     for index in object.bytes.indices {
       var bytes = object.bytes
       bytes[index] ^= 1
-      #expect(throws: FleetError.self) { try Record(opening: bytes, named: name, keys) }
+      #expect(throws: FleetError.self) { try Record(opening: bytes, at: name, keys) }
     }
     for count in object.bytes.indices {
-      #expect(throws: FleetError.self) { try Record(opening: Array(object.bytes.prefix(count)), named: name, keys) }
+      #expect(throws: FleetError.self) { try Record(opening: Array(object.bytes.prefix(count)), at: name, keys) }
     }
-    let other = try keys.name(of: "host", in: "web")
-    #expect(throws: FleetError.damaged(object: keys.object(other), reason: "it does not authenticate")) {
-      try Record(opening: object.bytes, named: other, keys)
+    let other = try web.place(of: "host")
+    #expect(throws: FleetError.damaged(object: FleetKeys.object(other), reason: "it does not authenticate")) {
+      try Record(opening: object.bytes, at: other, keys)
     }
-    let later = try FleetKeys(
-      fleetKey: SecretBytes([UInt8](repeating: 7, count: 32)), fleet: fleet, epoch: 4, folder: [1, 2, 3, 4, 5, 6, 7, 8])
-    #expect(throws: FleetError.self) { try Record(opening: object.bytes, named: name, later) }
+    // The same key of another folder.
+    var secrets = Self.secrets(fleet)
+    secrets.collections[1].folder[0] = 2
+    let moved = [2] + name.dropFirst()
+    let later = try FleetKeys(secrets)
+    #expect(throws: FleetError.damaged(object: FleetKeys.object(moved), reason: "it does not authenticate")) {
+      try Record(opening: object.bytes, at: moved, later)
+    }
+    #expect(throws: FleetError.self) { try Record(opening: object.bytes, at: name, later) }
   }
 
   @Test("of a newer version are distinguished from damaged ones")
   func newer() throws {
-    var object = try full.sealed(keys)
-    let name = try #require(keys.name(ofObject: object.name))
+    var object = try full.sealed(web)
+    let name = try #require(keys.place(ofObject: object.name))
     object.bytes[0] = 2
     #expect(throws: FleetError.newerFormat(object: object.name, found: 2, supported: 1)) {
-      try Record(opening: object.bytes, named: name, keys)
+      try Record(opening: object.bytes, at: name, keys)
     }
   }
 
@@ -132,10 +151,10 @@ struct FormatTests {
       StoredValue(kind: .null, bytes: []),
       StoredValue(kind: .sealed, bytes: [1, 2]),
     ] {
-      let object = try record(.value(FleetValue(object: value))).sealed(keys)
-      let name = try #require(keys.name(ofObject: object.name))
+      let object = try record(.value(FleetValue(object: value))).sealed(web)
+      let name = try #require(keys.place(ofObject: object.name))
       #expect(throws: FleetError.damaged(object: object.name, reason: "its value is malformed")) {
-        try Record(opening: object.bytes, named: name, keys)
+        try Record(opening: object.bytes, at: name, keys)
       }
     }
   }
@@ -145,7 +164,8 @@ struct FormatTests {
   private func members(_ others: [(Identity, FleetRole)] = []) -> Members {
     let all = [(identity, FleetRole.admin)] + others
     return Members(
-      version: 1, fleetName: "team", retentionDays: 90, collections: ["flags", "web"],
+      version: 1, fleetName: "team", retentionDays: 90,
+      shared: zip(Self.folders, ["flags", "web"]).map { SharedCollection(folder: $0, name: $1, since: 1) },
       members: all.enumerated().map { index, member in
         Members.Member(
           id: member.0.member, name: "host \(index)", role: member.1, standing: .admitted,
@@ -157,9 +177,50 @@ struct FormatTests {
   private func head() throws -> Head {
     try Head(
       number: 8, time: 99, author: identity.member, membersVersion: 1, authority: [UInt8](repeating: 1, count: 32),
-      setDigest: [UInt8](repeating: 2, count: 32), recordCount: 3,
-      horizon: 2, log: log(of: 5),
+      collections: collections(by: identity), log: log(of: 5),
       pieces: [Head.PieceReference(id: [UInt8](0..<8), digest: [UInt8](repeating: 4, count: 32))])
+  }
+
+  private func collections(by author: Identity, horizon: UInt64 = 2) throws -> [CollectionHead] {
+    try Self.folders.map { folder in
+      try CollectionHead(
+        folder: folder, set: RecordSet(), recordCount: 3, horizon: horizon, number: 8, by: author, in: fleet)
+    }
+  }
+
+  @Test("open a head only if each collection in it was signed by a member who may write there, and name its author")
+  func collectionHeads() throws {
+    let (contractor, reader) = (try Identity.make(fleet: fleet), try Identity.make(fleet: fleet))
+    var members = members([(contractor, .writer), (reader, .reader)])
+    members.members[1].access = .some([Self.folders[1]])
+    func open(_ collections: [CollectionHead]) throws {
+      var head = try head()
+      (head.author, head.collections) = (contractor.member, collections)
+      _ = try Head(opening: head.sealed(keys, by: contractor), keys, members: members, authority: head.authority)
+    }
+    let (by, others) = (try collections(by: contractor), try collections(by: identity))
+    try open([others[0], by[1]])
+    var forged = by[0]
+    forged.author = identity.member
+    var moved = others[0]
+    moved.folder = Self.folders[1]
+    var changed = others[0]
+    changed.recordCount += 1
+    for collections in [
+      [by[0], by[1]], [try self.collections(by: reader)[0], by[1]], [forged, by[1]], [changed, by[1]],
+      [others[0], moved],
+    ] {
+      #expect(
+        throws: FleetError.damaged(object: "head", reason: "its author, host 1, has changed a collection of others")
+      ) { try open(collections) }
+    }
+    for collections in [[by[1]], [by[1], others[0]], [others[0], by[1], by[1]], []] {
+      #expect(
+        throws: FleetError.damaged(
+          object: "head", reason: "its author, host 1, has other collections than the members")
+      ) { try open(collections) }
+    }
+    #expect(others[0].follows(others[0]) && !by[0].follows(others[0]))
   }
 
   @Test("open a head signed by a member who may write")
@@ -203,18 +264,17 @@ struct FormatTests {
     let edition = try MembersEdition(first: members([(other, .reader)]), fleet: fleet, by: identity, time: 1)
     let first = try Authority(first: edition.authorityBytes, digest: edition.authorityBytes.digest)
     for identity in [identity, other] {
-      let key = try Members.fleetKey(in: edition.membersBytes, of: first, for: identity)
-      let keys = try FleetKeys(fleetKey: key, fleet: fleet, epoch: 1, folder: first.folder)
-      #expect(try Members(opening: edition.membersBytes, keys, of: first) == members([(other, .reader)]))
+      let (keys, opened) = try Members.open(edition.membersBytes, of: first, for: identity)
+      #expect(opened == members([(other, .reader)]) && keys.collections.map(\.name) == ["flags", "web"])
     }
     #expect(throws: FleetError.removed) {
-      try Members.fleetKey(in: edition.membersBytes, of: first, for: .make(fleet: fleet))
+      try Members.open(edition.membersBytes, of: first, for: .make(fleet: fleet))
     }
     for index in edition.membersBytes.indices {
       var bytes = edition.membersBytes
       bytes[index] ^= 1
       #expect(throws: FleetError.damaged(object: "members", reason: "it does not match what an admin signed")) {
-        try Members.fleetKey(in: bytes, of: first, for: other)
+        try Members.open(bytes, of: first, for: other)
       }
     }
     for index in edition.authorityBytes.indices {
@@ -223,6 +283,26 @@ struct FormatTests {
       #expect(throws: FleetError.self) { try Authority(first: bytes, digest: edition.authorityBytes.digest) }
       // With the digest that belongs to it, the signature is wrong.
       #expect(throws: FleetError.self) { try Authority(first: bytes, digest: bytes.digest) }
+    }
+  }
+
+  @Test("give a member the keys and names of its collections, and of others only how many there are")
+  func memberAccess() throws {
+    let identities = try (0..<3).map { _ in try Identity.make(fleet: fleet) }
+    var members = members(identities.map { ($0, .writer) })
+    let accesses: [CollectionAccess] = [.some([Self.folders[1]]), .some([]), .some(Set(Self.folders))]
+    for (index, access) in accesses.enumerated() { members.members[index + 1].access = access }
+    let edition = try MembersEdition(first: members, fleet: fleet, by: identity, time: 1)
+    for (identity, names) in zip(identities, [["web"], [], ["flags", "web"]]) {
+      let (keys, opened) = try Members.open(edition.membersBytes, of: edition.authority, for: identity)
+      #expect(keys.collections.map(\.name) == names && opened.collections == names)
+      #expect(opened.shared.map(\.folder) == Self.folders && opened.members.map(\.access) == [.all] + accesses)
+    }
+    // An admin has all.
+    members.members[0].access = accesses[0]
+    #expect(throws: FleetError.damaged(object: "members", reason: "a member has an unknown ring")) {
+      let edition = try MembersEdition(first: members, fleet: fleet, by: identity, time: 1)
+      _ = try Members.open(edition.membersBytes, of: edition.authority, for: identity)
     }
   }
 
@@ -331,7 +411,7 @@ struct FormatTests {
     (records[0].author, records[0].signature) = (other.member, RecordSignature())
     var alone = [records[0]]
     try Record.sign(&alone, by: other, in: fleet)
-    later.remove(later.members[1])
+    try later.remove(later.members[1])
     var laterCheck = AuthorCheck(later, in: fleet)
     try laterCheck.check(alone[0], "r")
   }
@@ -349,7 +429,8 @@ struct FormatTests {
       try openHead { $0.log = log }
     }
     expectLimit(Head.object, "its numbers are out of range", accepted: [0, 7], refused: [8]) { number in
-      try openHead { $0.horizon = UInt64(number) }
+      let collections = try collections(by: identity, horizon: UInt64(number))
+      try openHead { $0.collections = collections }
     }
     expectLimit(Head.object, "it has too many pieces", accepted: [0, 1024], refused: [1025]) { count in
       try openHead { $0.pieces = Array(repeating: $0.pieces[0], count: count) }
@@ -366,12 +447,12 @@ struct FormatTests {
     expectLimit(Members.object, "it lists a member twice", accepted: [0, 1], refused: [2]) { count in
       try openMembers(Array(repeating: (other, .reader), count: count))
     }
-    let name = try keys.name(of: "port", in: "web")
-    let setting = keys.object(name)
+    let name = try web.place(of: "port")
+    let setting = FleetKeys.object(name)
     expectLimit(setting, "its counter is out of range", accepted: [1, most], refused: [0, most + 1]) { counter in
       var record = full
       record.counter = UInt64(counter)
-      _ = try Record(opening: record.sealed(keys).bytes, named: name, keys)
+      _ = try Record(opening: record.sealed(web).bytes, at: name, keys)
     }
   }
 
@@ -410,9 +491,7 @@ struct FormatTests {
   private func openMembers(_ others: [(Identity, FleetRole)]) throws {
     let edition = try MembersEdition(first: members(others), fleet: fleet, by: identity, time: 1)
     let authority = try Authority(first: edition.authorityBytes, digest: edition.authorityBytes.digest)
-    let key = try Members.fleetKey(in: edition.membersBytes, of: authority, for: identity)
-    let keys = try FleetKeys(fleetKey: key, fleet: fleet, epoch: 1, folder: authority.folder)
-    _ = try Members(opening: edition.membersBytes, keys, of: authority)
+    _ = try Members.open(edition.membersBytes, of: authority, for: identity)
   }
 
   // MARK: Invitations
