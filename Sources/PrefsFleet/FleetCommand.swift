@@ -15,6 +15,7 @@ package struct FleetCommand: AsyncParsableCommand {
       Examples:
         prefs fleet create team --at etcd://127.0.0.1:2379/coffer -c web -c flags
         prefs fleet invite web-17 --role reader > web-17.invitation
+        prefs fleet invite contractor --role writer -c web > contractor.invitation
         prefs fleet join - < web-17.invitation
         prefs fleet run
         prefs fleet status
@@ -39,7 +40,7 @@ package struct FleetCommand: AsyncParsableCommand {
         name: "For admins",
         subcommands: [
           InviteCommand.self, MembersCommand.self, RemoveCommand.self, RenewKeyCommand.self, ShareCommand.self,
-          GreatestAgeCommand.self,
+          CollectionsCommand.self, GreatestAgeCommand.self,
         ]),
     ])
 

@@ -19,12 +19,15 @@ struct InviteCommand: AsyncParsableCommand {
       one line: anyone who has it can join as that member, once. The host that does makes keys of its own, and may set settings \
       after the next sync of an admin's host. `prefs fleet remove NAME` makes a stolen one useless.
 
+      With -c, which can be repeated, the member gets the keys of these collections only: it cannot read the others, nor what they are called.       Without, it has all, and those that are shared later. An admin has all.
+
       With --many, any number of hosts read with one invitation, as with one in an image. It stays valid, and is those \
       hosts' key: only `prefs fleet remove` ends it, for all of them.
 
       Examples:
         prefs fleet invite web-17 --role reader -o web-17.invitation
         prefs fleet invite ci --role writer --expires 7d | ssh ci prefs fleet join -
+        prefs fleet invite contractor --role writer -c web -o contractor.invitation
       """)
 
   @Argument(help: "The name of the member.")
@@ -51,6 +54,9 @@ struct InviteCommand: AsyncParsableCommand {
   @OptionGroup var one: OneFleetOptions
 
   mutating func validate() throws {
+    if role == .admin, !one.common.namedCollections.isEmpty {
+      throw ValidationError("An admin has all collections: leave out -c.")
+    }
     if output.isEmpty { throw ValidationError("--output needs a path.") }
     if let expires, expires.date <= Date() { throw ValidationError("--expires is in the past.") }
   }
@@ -59,7 +65,9 @@ struct InviteCommand: AsyncParsableCommand {
     try await one.withFleet { fleet in
       let file = try NewOutputFile.named(output)
       do {
-        let invitation = try await fleet.invite(name, role: role, expires: expires?.date, isForMany: many)
+        let named = one.common.namedCollections
+        let invitation = try await fleet.invite(
+          name, role: role, collections: named.isEmpty ? nil : named, expires: expires?.date, isForMany: many)
         let undo = CommandHint.text("fleet remove \(CommandHint.quoted(name))")
         try UnwrittenReport.during("\(name) is invited, and `\(undo)` takes that back") {
           try NewOutputFile.write(line: invitation.text, to: file)

@@ -9,6 +9,8 @@ struct MembersCommand: AsyncParsableCommand {
     commandName: "members",
     abstract: "List the members, as far as this store knows.",
     discussion: """
+      COLLECTIONS are those that a member has the keys of, as far as this store has them, too.
+
       Examples:
         prefs fleet members
         prefs fleet members --json
@@ -28,13 +30,21 @@ struct MembersCommand: AsyncParsableCommand {
 
   private static func text(_ members: [FleetMember]) -> String {
     var table = Table()
-    table.add(["NAME", "ROLE", "INVITED"])
+    table.add(["NAME", "ROLE", "COLLECTIONS", "INVITED"])
     for member in members {
       table.add(
-        [DisplayText.escapingControls(member.name), "\(member.role)", Timestamp.text(member.invited)]
-          + (note(member).map { [$0] } ?? []))
+        [
+          DisplayText.escapingControls(member.name), "\(member.role)", collections(member),
+          Timestamp.text(member.invited),
+        ] + (note(member).map { [$0] } ?? []))
     }
     return table.lines().joined()
+  }
+
+  /// Of another member's only those that this store has are known by name.
+  private static func collections(_ member: FleetMember) -> String {
+    if member.hasAllCollections { return "all" }
+    return member.collections.isEmpty ? "-" : DisplayText.escapingControls(member.collections.joined(separator: ", "))
   }
 
   private static func note(_ member: FleetMember) -> String? {
@@ -49,7 +59,8 @@ struct MembersCommand: AsyncParsableCommand {
     JSONText.object([
       ("name", JSONText.quoted(member.name)), ("role", JSONText.quoted("\(member.role)")),
       ("standing", JSONText.quoted("\(member.standing)")), ("invited", JSONText.quoted(Timestamp.text(member.invited))),
-      ("isThisStore", "\(member.isThisStore)"),
+      ("isThisStore", "\(member.isThisStore)"), ("allCollections", "\(member.hasAllCollections)"),
+      ("collections", JSONText.array(member.collections.map(JSONText.quoted))),
     ])
   }
 }
@@ -58,7 +69,7 @@ struct MembersCommand: AsyncParsableCommand {
 struct RemoveCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "remove",
-    abstract: "Remove a member, and renew the key of the fleet.",
+    abstract: "Remove a member, and renew the keys that it has.",
     discussion: """
       Nothing written afterwards can be read with the keys that the member has. It may have kept what it could read \
       before: change any secrets among it.
@@ -74,7 +85,7 @@ struct RemoveCommand: AsyncParsableCommand {
 
   mutating func run() async throws {
     try await one.withFleet { try await $0.remove(name) }
-    one.common.note("removed \(name). The fleet has a new key; change the secrets that \(name) could read.")
+    one.common.note("removed \(name). What it could read has new keys; change the secrets that \(name) could read.")
   }
 }
 
@@ -82,9 +93,9 @@ struct RemoveCommand: AsyncParsableCommand {
 struct RenewKeyCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "renew-key",
-    abstract: "Create a new fleet key, and re-encrypt all records with it.",
+    abstract: "Create new keys of the fleet and of all collections, and re-encrypt all records with them.",
     discussion: """
-      Use it if the current key may be known to others. `prefs fleet remove` does the same.
+      Use it if the current keys may be known to others. `prefs fleet remove` and `prefs fleet collections` renew those that a member loses.
 
       Examples:
         prefs fleet renew-key
@@ -94,7 +105,41 @@ struct RenewKeyCommand: AsyncParsableCommand {
 
   mutating func run() async throws {
     try await one.withFleet { try await $0.renewKey() }
-    one.common.note("the fleet has a new key.")
+    one.common.note("the fleet has new keys.")
+  }
+}
+
+/// The command `prefs fleet collections`.
+struct CollectionsCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "collections",
+    abstract: "Choose which collections a member has.",
+    discussion: """
+      Name all of them, or give --all: these, and those that are shared later. One that the member gets waits on its host for \
+      `prefs fleet accept`. One that it loses gets a new key, and nothing written afterwards can be read with the keys that the member has. \
+      It keeps what it could read before: change any secrets among it. `prefs fleet members` shows who has which.
+
+      Examples:
+        prefs fleet collections contractor -c web -c flags
+        prefs fleet collections web-17 --all
+      """)
+
+  @Argument(help: "The name of the member.")
+  var name: String
+
+  @Flag(help: "All collections, and those that are shared later.")
+  var all = false
+
+  @OptionGroup var one: OneFleetOptions
+
+  mutating func validate() throws {
+    if all == !one.common.namedCollections.isEmpty {
+      throw ValidationError("Name the collections that the member has with -c, or give --all.")
+    }
+  }
+
+  mutating func run() async throws {
+    try await one.withFleet { try await $0.setCollections(all ? nil : one.common.namedCollections, of: name) }
   }
 }
 
@@ -102,10 +147,10 @@ struct RenewKeyCommand: AsyncParsableCommand {
 struct ShareCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "share",
-    abstract: "Choose which collections all hosts share from now on.",
+    abstract: "Choose which collections the fleet shares from now on.",
     discussion: """
-      Name all of them. The contents of a new one are merged from the hosts that accept it with `prefs fleet accept`; those \
-      of an omitted one stay on the hosts, and leave the carrier.
+      Name all of them. Members with all collections get a new one, others by `prefs fleet collections`; its contents are merged from the hosts that \
+      accept it with `prefs fleet accept`. Those of an omitted one stay on the hosts, and leave the carrier.
 
       Examples:
         prefs fleet share -c web -c flags -c limits

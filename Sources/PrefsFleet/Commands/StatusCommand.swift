@@ -75,7 +75,8 @@ struct StatusCommand: AsyncParsableCommand {
     add("carrier", status.carrier)
     add("this host", "\(status.member), \(status.role)")
     if !status.isAdmitted { add("joining", "only reads until an admin's host has synced") }
-    add("shares", status.collections.joined(separator: ", "))
+    let names = status.collections.isEmpty ? "nothing" : status.collections.joined(separator: ", ")
+    add("shares", names + (status.hasAllCollections ? "" : "; this host was invited to no others"))
     if !status.waitingCollections.isEmpty {
       let names = status.waitingCollections.joined(separator: ", ")
       add("waits", "\(names); take with \(CommandHint.text("fleet accept"))")
@@ -105,6 +106,7 @@ struct StatusCommand: AsyncParsableCommand {
       ("member", JSONText.quoted(status.member)), ("role", JSONText.quoted("\(status.role)")),
       ("admitted", "\(status.isAdmitted)"),
       ("collections", JSONText.array(status.collections.map(JSONText.quoted))),
+      ("allCollections", "\(status.hasAllCollections)"),
       ("waiting", JSONText.array(status.waitingCollections.map(JSONText.quoted))),
       ("condition", JSONText.quoted(standing.word)), ("reason", standing.reason.map(JSONText.quoted) ?? "null"),
       ("commit", "\(status.commit)"),

@@ -82,6 +82,52 @@ struct FleetProgramTests {
     #expect(try office.fleet("status").code == 3)
   }
 
+  @Test(
+    "A contractor gets the collections it is invited to, and an admin gives and takes others",
+    arguments: CarrierKind.allCases)
+  func contractor(_ kind: CarrierKind) async throws {
+    let place = try await CarrierPlace(kind)
+    let hosts = try toolFleet("office", "lab", at: place.address, collections: ["web", "payroll"])
+    let (office, lab, contractor) = (hosts[0], hosts[1], try ToolHost("contractor"))
+    try office.set("web/theme", "dark")
+    try office.set("payroll/salary", "1000")
+    try office.succeed("sync")
+    try contractor.succeed(
+      "join", "-", input: try office.succeed("invite", "contractor", "--role", "writer", "-c", "web"))
+    for host in [office, contractor, lab] { try host.succeed("sync") }
+    #expect(try contractor.get("web/theme") == "dark" && contractor.get("payroll/salary") == nil)
+    let status = try contractor.fleet("status", "--json").json()
+    #expect(status["collections"] as? [String] == ["web"] && status["allCollections"] as? Bool == false)
+    #expect(try contractor.fleet("status").output.contains("web; this host was invited to no others"))
+    #expect(try !lab.fleet("status").output.contains("no others"))
+    let members = try contractor.fleet("members").output + contractor.fleet("members", "--json").output
+    #expect(members.contains("contractor") && !members.contains("payroll"))
+    let known = try lab.fleet("members", "--json").jsonArray()
+    #expect(known.map { $0["allCollections"] as? Bool } == [true, true, false])
+    #expect(known.last?["collections"] as? [String] == ["web"])
+    try contractor.set("web/theme", "light")
+    try contractor.set("payroll/bonus", "9999")
+    try contractor.succeed("sync")
+    for host in [lab, office] {
+      try host.succeed("sync")
+      #expect(try host.get("web/theme") == "light" && host.get("payroll/bonus") == nil)
+    }
+    // What it gets waits there, and what it loses stays as it was.
+    try office.succeed("collections", "contractor", "-c", "payroll")
+    try office.set("web/theme", "blue")
+    for host in [office, contractor] { try host.succeed("sync") }
+    #expect(try contractor.get("web/theme") == "light" && contractor.get("payroll/salary") == nil)
+    try contractor.succeed("accept", "payroll")
+    #expect(try contractor.get("payroll/salary") == "1000")
+    try office.succeed("collections", "contractor", "--all")
+    #expect(try contractor.fleet("collections", "office", "--all").code == 11)
+    #expect(try office.fleet("collections", "contractor").code == 2)
+    #expect(try office.fleet("collections", "contractor", "--all", "-c", "web").code == 2)
+    #expect(try office.fleet("invite", "x", "--role", "admin", "-c", "web").code == 2)
+    let none = try office.fleet("invite", "x", "--role", "reader", "-c", "sudo")
+    #expect(none.code == 3 && none.message.contains("does not share the collection \"sudo\""), "\(none)")
+  }
+
   @Test("A conflict is listed, and the losing value can be set again", arguments: CarrierKind.allCases)
   func conflicts(_ kind: CarrierKind) async throws {
     let place = try await CarrierPlace(kind)
