@@ -647,6 +647,15 @@ def foreign_piece(fleet: Fleet) -> list:
     return []
 
 
+@case("13. two collections of one name")
+def twice(fleet: Fleet) -> list:
+    fleet.share("payroll")
+    fleet.renew_collection("other")
+    fleet.collections["other"].name = "payroll"
+    fleet.publish(fleet.members[0])
+    return []
+
+
 @case("13. an admin who does not have all collections")
 def divided_admin(fleet: Fleet) -> list:
     divided(fleet)
