@@ -27,8 +27,9 @@ struct CarrierView {
       var records: [CarrierObject] = []
       for object in listed {
         let isRecord = bound.isRecord(object.name)
-        // Of what no record is, the head and blocks of its log are needed, which are small; of the rest the name is enough.
-        let isNeeded = isRecord || object.bytes.count <= Self.smallByteCount || object.name == Head.object
+        // Beside the member's records, the head and blocks of its log are needed, which are small; of the rest the name is enough.
+        let isBlock = object.name.hasPrefix("l/") && object.bytes.count <= Self.smallByteCount
+        let isNeeded = isRecord || isBlock || object.name == Head.object
         let bytes = isNeeded ? object.bytes : []
         guard objects.updateValue(bytes, forKey: object.name) == nil else {
           throw CarrierError.garbled(carrier: carrier.description, reason: "it lists an object twice")
