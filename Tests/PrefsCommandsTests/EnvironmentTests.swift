@@ -326,7 +326,7 @@ import Testing
       "declared.json",
       #"[{"name": "port", "collection": "web", "type": "int", "default": 80, "limits": [{"minimum": 1, "maximum": 99}]}]"#
         .utf8)
-    try tool.succeed("schema", "load", file, "--application", "web")
+    try tool.succeed("schema", "load", file, "--application", "org.example.web")
     for arguments in [["web/port", "100", "--env", "staging"], ["web@staging/port", "100"]] {
       let run = try tool.run(["set"] + arguments, input: "".utf8)
       #expect(run.code == 8 && run.message.contains("web@staging/port must be 1 to 99"), "\(run.message)")

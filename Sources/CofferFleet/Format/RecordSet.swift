@@ -1,3 +1,4 @@
+import Coffer
 import CofferCrypto
 
 /// The digest of a set of records, of each name once and in order, that is updated in parts.
