@@ -146,10 +146,14 @@ package struct FleetTransaction {
   /// Who removes a setting removes all of its names. If the fleet has another name that was not removed, the one that was has ended on
   /// another host: where it is still kept, it comes back.
   ///
-  /// - Parameter hasDeclarations: Whether declarations have come, which may tell of renames.
-  package func letNamesFollow(of fleet: Int64, hasDeclarations: Bool) throws {
+  /// - Parameters:
+  ///   - hasDeclarations: Whether declarations have come, which may tell of renames.
+  ///   - choosing: Decides which of several values of a setting counts whose names have become known for such.
+  package func letNamesFollow(
+    of fleet: Int64, hasDeclarations: Bool, choosing: Session.NameChoice
+  ) throws {
     let count = session.transaction.followers.count
-    if hasDeclarations { try changing { try session.beginRenamesOfFleets() } }
+    if hasDeclarations { try changing { try session.beginRenamesOfFleets(choosing) } }
     try session.letNamesFollow(isMerge: true) { place in
       try session.otherNames(of: place.key.string, in: place.collection.string).contains { other in
         try tables.record(other.key.string, in: other.collection.string, of: fleet)?.isRemoved == false
@@ -282,6 +286,8 @@ package struct FleetTransaction {
         collection: collection, key: key, value: nil, version: 0, modified: time, author: author, record: record)
     }
     guard row.version != record?.version else { return nil }
+    // Another name of the setting counts, and a program has to convert its value: what other hosts have never seen stays here.
+    if try record == nil && session.isWaiting(key, in: collection) { return nil }
     return LocalChange(
       collection: collection, key: key, value: FleetValue(row.item), version: row.version, modified: row.modified,
       author: row.author ?? author, record: record)

@@ -58,7 +58,9 @@ extension Session {
   }
 
   /// Begins the renames of settings whose former names other hosts of a fleet use, have renamed, or keep.
-  func beginRenamesOfFleets() throws {
+  ///
+  /// - Parameter choosing: Decides which name counts where several have a value.
+  func beginRenamesOfFleets(_ choosing: NameChoice) throws {
     guard try Schema.version(connection).hasVersions, try declarations.hasShared else { return }
     let known = try renames().all
     var begun = try beginRenames(by: nil, versionsInUse())
@@ -66,11 +68,11 @@ extension Session {
     let (names, earlier) = (Set(present.map(\.names)), Set(known.map(\.names)))
     try forgetBehind(known.filter { !names.contains($0.names) })
     begun += present.filter { $0.isOfFleet && !earlier.contains($0.names) }.map {
-      BegunRename(rename: $0, precedence: .neither)
+      BegunRename(rename: $0, precedence: .chosen)
     }
     transaction.forgetDeclarations()
     guard !begun.isEmpty else { return }
-    try bringInStep(new: begun)
+    try bringInStep(new: begun, choosing: choosing)
   }
 
   /// Begins the renames whose two names are in use from now on, and keeps the others as long as their former names are.
@@ -126,7 +128,7 @@ extension Session {
           begun.append(
             BegunRename(
               rename: rename,
-              precedence: places.map { $0.contains(declaration.place) ? .former : .current } ?? .neither))
+              precedence: places.map { $0.contains(declaration.place) ? .former : .current } ?? .chosen))
         }
       }
     }

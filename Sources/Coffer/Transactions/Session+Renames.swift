@@ -110,12 +110,19 @@ extension Session {
     return try opened(one) == opened(other)
   }
 
+  /// Decides which of several names of a setting counts that were set independently until now; nil if they are in step, as far
+  /// as can be known here.
+  ///
+  /// `isConverted` says whether their values may have different forms.
+  package typealias NameChoice = (_ names: [SettingPlace], _ isConverted: Bool) throws -> SettingPlace?
+
   /// A rename whose former name is kept from now on, and the name that counts where both have a value.
   struct BegunRename {
     enum Precedence {
+      /// The one that the store had before the version that has just declared its settings.
       case current, former
-      /// Both names have come from where they are in step.
-      case neither
+      /// Other hosts have declared the settings, and the names may have come from them, too.
+      case chosen
     }
 
     let rename: Rename
@@ -127,28 +134,54 @@ extension Session {
   /// - Parameters:
   ///   - retriesRefused: Whether to try again what was refused, because the declarations have changed.
   ///   - new: Renames whose names were set independently until now. What they replace goes into the history.
-  func bringInStep(retryingRefused retriesRefused: Bool = false, new: [BegunRename] = []) throws {
+  ///   - choosing: Decides which name counts where the renames leave it open.
+  func bringInStep(
+    retryingRefused retriesRefused: Bool = false, new: [BegunRename] = [],
+    choosing: NameChoice = { names, _ in names.first }
+  ) throws {
     try changingTogether {
       for behind in try table.behind() where retriesRefused || !behind.isRefused {
         try letFollow(behind.source, isRetry: true)
       }
       guard !new.isEmpty else { return }
       let names = try collections.all().map(\.0)
+      var seen: Set<SettingPlace> = []
       try keepingAllHistory {
         for begun in new {
           for pair in begun.rename.places(among: names).sorted(by: { $0.current < $1.current }) {
-            let (current, former) = (try storedItem(pair.current), try storedItem(pair.former))
-            switch (current != nil, former != nil) {
-            case (false, false): break
-            case (true, true) where begun.precedence == .neither: break
-            case (true, true): try letFollow(begun.precedence == .current ? pair.current : pair.former)
-            case (true, false): try letFollow(pair.current)
-            case (false, true): try letFollow(pair.former)
+            let source: SettingPlace?
+            switch begun.precedence {
+            case .current: source = try firstPresent([pair.current, pair.former])
+            case .former: source = try firstPresent([pair.former, pair.current])
+            case .chosen: source = try seen.contains(pair.current) ? nil : chosenName(of: pair.current, choosing, &seen)
             }
+            if let source { try letFollow(source) }
           }
         }
       }
     }
+  }
+
+  private func firstPresent(_ places: [SettingPlace]) throws -> SettingPlace? {
+    try places.first { try storedItem($0) != nil }
+  }
+
+  /// The name that all others of a setting follow, whichever of its renames have begun; nil if none has to.
+  private func chosenName(
+    of place: SettingPlace, _ choosing: NameChoice, _ seen: inout Set<SettingPlace>
+  ) throws -> SettingPlace? {
+    let renames = try renames()
+    let names = ([place] + renames.otherNames(of: place)).sorted()
+    seen.formUnion(names)
+    let present = try names.filter { try storedItem($0) != nil }
+    guard present.count > 1 else { return present.first }
+    return try choosing(present, names.contains { renames.links(of: $0).contains(where: \.rename.isConverted) })
+  }
+
+  /// Whether an item waits for a program that can convert the value of another name of its setting.
+  func isWaiting(_ key: String, in collection: String) throws -> Bool {
+    guard try !renames().links(of: key, in: collection).isEmpty else { return false }
+    return try table.behind(SettingPlace(key, in: collection))?.isRefused == false
   }
 
   /// Runs `body`, which puts all that it replaces and removes into the history.

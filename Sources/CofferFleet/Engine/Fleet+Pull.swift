@@ -283,7 +283,7 @@ extension Fleet {
         on: merge.recoveredHosts, isFollowing: relation == .following, transaction, of: membership.id,
         membership.members)
     }
-    try transaction.letNamesFollow(of: membership.id, hasDeclarations: !merge.declaringApplications.isEmpty)
+    try merge.letNamesFollow()
     for application in merge.declaringApplications.sorted() { transaction.noteDeclarations(of: application) }
     // What the carrier has lost, or lacks in a collection that is new here, may be an old change.
     if isRollbackAccepted || relation != .following || !agreeing.isEmpty { membership.setPushed(-1) }
