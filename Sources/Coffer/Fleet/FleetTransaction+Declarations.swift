@@ -114,16 +114,28 @@ extension FleetTransaction {
       return try collections.flatMap { collection in
         let names = Set(DeclarationTable.names(collection).map { ByteString($0.name) })
         let keys = declared.filter { names.contains(ByteString($0.collection)) }.map { ByteString($0.name) }
-        return try Set(keys).sorted().compactMap { try problem(of: $0.string, in: collection)?.description }
+        return try Set(keys).sorted().flatMap { key in
+          try [disagreement(on: key.string, in: collection), problem(of: key.string, in: collection)?.description]
+            .compactMap(\.self)
+        }
       } + unreadable(of: fleet)
     }
+  }
+
+  /// Says that no value of a setting suits both the fleet and a program of this host.
+  private func disagreement(on key: String, in collection: String) throws -> String? {
+    guard let shared = try declarations.foundInForce(key, in: collection),
+      let text = try declarations.overruled(key, in: collection)?.disagreement(on: shared)
+    else { return nil }
+    return "\(KeyText.of(key, in: collection)) \(text)"
   }
 
   private func problem(of key: String, in collection: String) throws -> SettingProblem? {
     guard let row = try session.row(key, in: collection) else { return nil }
     let value = try session.core.value(row.item.object, key, in: collection)
+    let isSecret = try session.isDeclaredSecret(key, in: collection)
     func problem(by declaration: Declaration, in place: String) -> SettingProblem? {
-      declaration.problem(of: value, showsValue: declaration.type != .secret).map {
+      declaration.problem(of: value, showsValue: !isSecret).map {
         SettingProblem(collection: collection, key: key, place: place, reason: $0)
       }
     }
@@ -153,13 +165,25 @@ extension FleetTransaction {
 extension DeclaredSetting {
   /// The application with its version, for sentences.
   package var owner: String { version.map { "\(application) \($0)" } ?? application }
+
+  /// The rest of a sentence that begins with a setting: that this declaration, by a program of this host, has another type than one of
+  /// a fleet, so that they cannot both read its values; nil if it has not.
+  func disagreement(on shared: DeclaredSetting) -> String? {
+    guard declaration.type != shared.declaration.type else { return nil }
+    return """
+      is \(declaration.type) to \(owner) on this host, and \(shared.declaration.type) to \(shared.owner) in a fleet. Change one of \
+      them: neither reads the values of the other.
+      """
+  }
 }
 
 extension Reading where Self: ~Copyable {
   /// What a program of this host declares while a fleet's declaration holds that differs from it; nil for nothing.
+  ///
+  /// - Parameter application: The application whose settings are asked for; nil for those of any on this host.
   package borrowing func overruledDeclaration(
-    forKey key: String, inCollection collection: String
+    forKey key: String, inCollection collection: String, for application: String? = nil
   ) throws -> DeclaredSetting? {
-    try reading { try $0.declarations.overruled(key, in: collection) }
+    try reading { try $0.declarations.overruled(key, in: collection, for: application) }
   }
 }

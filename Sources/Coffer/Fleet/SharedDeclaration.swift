@@ -215,15 +215,49 @@ extension DeclarationTable {
   }
 
   /// What a program of this host declares while a fleet's declaration holds that differs from it.
-  func overruled(_ key: String, in collection: String) throws -> DeclaredSetting? {
-    guard try hasShared, let shared = try shared(key, in: collection)?.declaration,
-      let own = try own(key, in: collection)?.setting(key, in: collection), !own.declaration.agrees(with: shared)
-    else { return nil }
-    return own
+  ///
+  /// - Parameter application: The application whose settings are asked for; if it declares them only elsewhere, the fleet's
+  ///   declaration is its own.
+  func overruled(_ key: String, in collection: String, for application: String? = nil) throws -> DeclaredSetting? {
+    guard try hasShared else { return nil }
+    for (name, isSuite) in Self.names(collection) {
+      if let shared = try shared(key, in: name), shared.holds(in: name, isSuite: isSuite) {
+        guard let own = try own(key, in: name)?.setting(key, in: name), !own.declaration.agrees(with: shared.declaration)
+        else { return nil }
+        if let application, ByteString(application) == ByteString(shared.application),
+          try !has(own.declaration.place, of: application)
+        {
+          return nil
+        }
+        return own
+      }
+      if try declared(key, in: name, isSuite: isSuite) != nil { return nil }
+    }
+    return nil
+  }
+
+  /// The declarations by programs of this host that fleets' overrule, and differ from them.
+  package func overruled() throws -> [DeclaredSetting] {
+    guard try hasShared else { return [] }
+    let shared = try sharedInForce()
+    return try own().filter { setting in
+      shared[setting.declaration.place].map { !setting.declaration.agrees(with: $0.declaration) } ?? false
+    }
   }
 
   /// The declarations by programs of this host, and those of fleets in place of the ones that they overrule.
   func combined(with own: [DeclaredSetting]) throws -> [DeclaredSetting] {
+    let shared = try sharedInForce()
+    let kept = own.filter { setting in
+      guard let other = shared[setting.declaration.place] else { return true }
+      return setting.declaration.agrees(with: other.declaration)
+        && ByteString(setting.application) != ByteString(other.application)
+    }
+    return (kept + shared.values).sorted { $0.order < $1.order }
+  }
+
+  /// The declarations of fleets that hold here.
+  private func sharedInForce() throws -> [SettingPlace: DeclaredSetting] {
     let rows = try connection.statement(
       """
       SELECT application, application_version, declaration, own, collection, key FROM fleet_declarations
@@ -234,12 +268,7 @@ extension DeclarationTable {
     for (collection, key, stored) in rows {
       if let setting = try setting(stored, key, in: collection) { shared[setting.declaration.place] = setting }
     }
-    let kept = own.filter { setting in
-      guard let other = shared[setting.declaration.place] else { return true }
-      return setting.declaration.agrees(with: other.declaration)
-        && ByteString(setting.application) != ByteString(other.application)
-    }
-    return (kept + shared.values).sorted { $0.order < $1.order }
+    return shared
   }
 }
 

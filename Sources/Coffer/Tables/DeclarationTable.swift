@@ -129,7 +129,7 @@ package struct DeclarationTable {
   /// What versions declare that may run and are not the newest, newer ones first.
   ///
   /// It counts for settings that nothing in force declares.
-  private func older() throws -> [DeclaredSetting] {
+  func older() throws -> [DeclaredSetting] {
     guard let time, try Schema.version(connection).hasVersions else { return [] }
     let versions = try connection.statement(
       """
@@ -274,7 +274,7 @@ package struct DeclarationTable {
   }
 
   /// All declarations by programs of this host.
-  private func own() throws -> [DeclaredSetting] {
+  func own() throws -> [DeclaredSetting] {
     try connection.statement(
       """
       SELECT collection, key, application, version, declaration FROM declarations

@@ -44,12 +44,14 @@ struct VersionsInUse {
 extension DeclarationTable {
   /// The versions whose declarations fleets share; a name that one keeps only for older versions is not one that it uses.
   ///
-  /// - Parameter elsewhere: Whether only those count that no program of this host has made, too.
+  /// - Parameter elsewhere: Whether only those count that no program of this host has made, too. Then those for which a name is kept
+  ///   are versions of their own.
   func versionsInFleets(elsewhere: Bool) throws -> [VersionsInUse.Version] {
     guard try hasShared else { return [] }
     struct Owner: Hashable {
       let application: ByteString
-      let version: ByteString?
+      var version: ByteString?
+      var isKept = false
     }
     var declared: [Owner: [Declaration]] = [:]
     try connection.statement(
@@ -59,18 +61,22 @@ extension DeclarationTable {
       """
     ).query { row in
       if elsewhere, !row.isNull(5) { return }
-      let owner = Owner(application: ByteString(row.text(0)), version: row.optionalText(1).map(ByteString.init))
+      var owner = Owner(application: ByteString(row.text(0)), version: row.optionalText(1).map(ByteString.init))
       // One that cannot be read here does not hold.
-      guard let declaration = try? Self.parse(row.text(2), row.text(4), in: row.text(3)), declaration.renamed == nil
-      else { return }
+      guard let declaration = try? Self.parse(row.text(2), row.text(4), in: row.text(3)) else { return }
+      if declaration.renamed != nil {
+        guard elsewhere else { return }
+        (owner.version, owner.isKept) = (nil, true)
+      }
       declared[owner, default: []].append(declaration)
     }
     return declared.map { owner, declarations in
       let version = ProgramVersion(
         application: owner.application.string, version: owner.version?.string, fingerprint: [], opened: 0, until: 0,
         declarations: declarations)
+      let name = owner.isKept ? "an older version of \(version.application)" : version.name
       return VersionsInUse.Version(
-        version, isInForce: true, isOfThisHost: false, until: nil, name: "\(version.name) in a fleet")
+        version, isInForce: true, isOfThisHost: false, until: nil, name: "\(name) in a fleet")
     }
   }
 }

@@ -6,6 +6,15 @@ package struct DeclaredKeys {
     package var owners: [(application: String, version: String?)]
     /// Whether it is in force; if not, an older version declares it, which may run.
     package let isInForce: Bool
+    /// What a program of this host declares, where a fleet's declaration holds that differs.
+    package fileprivate(set) var overruled: DeclaredSetting?
+
+    /// Says that no value suits both; nil if one may.
+    package var disagreement: String? {
+      guard let owner = owners.first else { return nil }
+      return overruled?.disagreement(
+        on: DeclaredSetting(declaration: declaration, application: owner.application, version: owner.version))
+    }
 
     /// Whether it is a setting of a collection, where only those count that suites have for themselves if `isSuite`.
     fileprivate func holds(in collection: String, isSuite: Bool) -> Bool {
@@ -32,11 +41,18 @@ package struct DeclaredKeys {
 
   package init(_ transaction: borrowing some Reading & ~Copyable) throws {
     let session = transaction.session
-    self.init(
-      try transaction.declaredSettings(), try transaction.renames(), try session.reading { try session.secretNames() })
+    self = try session.reading {
+      try DeclaredKeys(session.declarations, session.renames().all, session.secretNames())
+    }
   }
 
-  init(_ all: [DeclaredSetting], _ renames: [Rename], _ secrets: SecretNames) {
+  init(_ table: DeclarationTable, _ renames: [Rename], _ secrets: SecretNames) throws {
+    try self.init(table.all(), renames, overruled: table.overruled(), secrets)
+  }
+
+  init(
+    _ all: [DeclaredSetting], _ renames: [Rename], overruled: [DeclaredSetting] = [], _ secrets: SecretNames
+  ) {
     var settings: [Setting] = []
     var places: [Name: Int] = [:]
     for declared in all {
@@ -48,6 +64,12 @@ package struct DeclaredKeys {
         places[name] = settings.count
         settings.append(Setting(declaration: declared.declaration, owners: [owner], isInForce: declared.isInForce))
       }
+    }
+    for own in overruled {
+      guard let place = places[Name(own.declaration.name, own.declaration.collection)],
+        settings[place].overruled == nil
+      else { continue }
+      settings[place].overruled = own
     }
     (self.settings, self.places, self.renames, self.secrets) = (settings, places, renames, secrets)
   }

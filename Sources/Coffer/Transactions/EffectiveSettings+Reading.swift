@@ -10,26 +10,62 @@ extension EffectiveSettings {
     stored: (_ collection: String) throws -> Stored?, value: (Stored) throws -> Value?
   ) throws -> Search<Stored> {
     var first: Found<Stored>?
+    var foundPlace = ""
     var problems: [SettingProblem] = []
+    let own = try declaration == nil ? nil : declarationOfThisHost(key, transaction)
     let found = try find(key, stored: stored) {
       declaration?.defaultValue
     } isGood: { found, place in
-      let given: Value?
+      guard let declaration else { return true }
+      let bad: SettingProblem?
       switch found {
-      case .stored(let stored): given = declaration == nil ? nil : try value(stored)
-      case .locked(let value, _), .managed(let value, _), .declared(let value): given = value
+      case .stored(let stored):
+        bad = try value(stored).flatMap { try problem(key, of: $0, by: declaration, at: place, transaction) }
+      // An administrator of this host speaks to its programs.
+      case .locked(let value, _), .managed(let value, _), .declared(let value):
+        bad = try problem(key, of: value, by: own?.declaration ?? declaration, at: place, transaction)
       }
-      guard let declaration, let given, declaration.problem(of: given) != nil else { return true }
-      let isHidden =
-        try transaction.isDeclaredSecret(key, inCollection: collection) || transaction.isSealed(collection: collection)
+      foundPlace = place
+      guard let bad else { return true }
       first = first ?? found
-      problems.append(
-        SettingProblem(
-          collection: collection, key: key, place: place,
-          reason: declaration.problem(of: given, showsValue: !isHidden) ?? "", value: given))
+      problems.append(bad)
       return false
     }
+    if let own, let found {
+      // What holds in the fleet is shown, though a program of this host does not read it.
+      switch found {
+      case .stored(let stored):
+        let place = "\(foundPlace), as \(own.owner) declares it on this host"
+        problems +=
+          try value(stored).flatMap {
+            try problem(key, of: $0, by: own.declaration, at: place, transaction)
+          }.map { [$0] } ?? []
+      case .declared(let given): problems += own.problem(ofDefault: given, collection, key).map { [$0] } ?? []
+      case .locked, .managed: break
+      }
+    }
     return Search(found: found ?? first, problems: problems, isBad: found == nil && first != nil)
+  }
+
+  private func problem(
+    _ key: String, of given: Value, by declaration: Declaration, at place: String,
+    _ transaction: borrowing some Reading & ~Copyable
+  ) throws -> SettingProblem? {
+    guard declaration.problem(of: given) != nil else { return nil }
+    let isHidden =
+      try transaction.isDeclaredSecret(key, inCollection: collection) || transaction.isSealed(collection: collection)
+    return SettingProblem(
+      collection: collection, key: key, place: place,
+      reason: declaration.problem(of: given, showsValue: !isHidden) ?? "", value: given)
+  }
+
+  /// What a program of this host declares while a fleet's declaration holds that differs from it: one of the application that the tool
+  /// names, if that declares the setting.
+  private func declarationOfThisHost(
+    _ key: String, _ transaction: borrowing some Reading & ~Copyable
+  ) throws -> DeclaredSetting? {
+    try transaction.overruledDeclaration(
+      forKey: key, inCollection: collection, for: ownKeys.contains(ByteString(key)) ? applications.first : nil)
   }
 
   /// The item in force.
@@ -101,6 +137,16 @@ extension EffectiveSettings {
         if !isKey { otherNames.insert(ByteString(key)) }
       }
     }
+  }
+}
+
+extension DeclaredSetting {
+  /// Says that this has another default than the one that a fleet declares.
+  fileprivate func problem(ofDefault given: Value, _ collection: String, _ key: String) -> SettingProblem? {
+    guard let own = declaration.defaultValue, own != given else { return nil }
+    return SettingProblem(
+      collection: collection, key: key, place: "the fleet's declaration, for \(owner) on this host",
+      reason: "\(own.shortText) by default, not \(given.shortText)", value: given)
   }
 }
 

@@ -33,7 +33,9 @@ extension Session {
     let earlier = try versions.all(of: new.application)
     let inUse = try versionsInUse(elsewhere: true)
     let isOwn = { (other: VersionsInUse.Version) in ByteString(other.application) == ByteString(new.application) }
-    try refuseRetyping(new, inUse) { isOwn($0) && $0.version != new.version && ($0.until ?? .max) > transaction.time }
+    try refuseRetyping(new, inUse) {
+      isOwn($0) ? $0.version != new.version && ($0.until ?? .max) > transaction.time : !$0.isOfThisHost
+    }
     try dropEndedVersions()
     let isNewest = !VersionText.isLess(new.version, than: present?.version)
     if isNewest {

@@ -126,7 +126,7 @@ extension Session {
   /// The declared settings, as this transaction sees them.
   func declaredKeys() throws -> DeclaredKeys {
     if let known = transaction.declaredKeys { return known }
-    let keys = DeclaredKeys(try declarations.all(), try renames().all, try secretNames())
+    let keys = try DeclaredKeys(declarations, renames().all, secretNames())
     transaction.declaredKeys = keys
     return keys
   }

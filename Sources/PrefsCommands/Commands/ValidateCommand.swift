@@ -133,26 +133,19 @@ struct ValidateCommand: ParsableCommand {
     guard !declared.settings(in: collection).isEmpty else { return [] }
     let isSealed = try transaction.isSealed(collection: collection)
     return try transaction.allKeys(inCollection: collection).flatMap { key in
-      let findings = try SettingFinding.all(of: key, in: collection, declared, isSealed: isSealed) {
+      try SettingFinding.all(of: key, in: collection, declared, isSealed: isSealed) {
         try transaction.value(forKey: key, inCollection: collection)
       }
-      return try findings + overruledFinding(key, collection, transaction)
-    }
+    } + disagreements(collection, declared)
   }
 
-  /// What is wrong for a program of this host that declares the setting differently than the fleet does.
-  private static func overruledFinding(
-    _ key: String, _ collection: String, _ transaction: borrowing ReadTransaction
-  ) throws -> [SettingFinding] {
-    guard let own = try transaction.overruledDeclaration(forKey: key, inCollection: collection),
-      let value = try transaction.value(forKey: key, inCollection: collection),
-      let problem = own.declaration.problem(of: value, showsValue: own.declaration.type != .secret)
-    else { return [] }
-    return [
-      SettingFinding(
-        collection: collection, key: key, kind: own.declaration.type.accepts(value) ? .limit : .type,
-        text: "must be \(problem), as \(own.owner) declares it on this host.")
-    ]
+  /// The settings of which a program of this host and a fleet cannot both read the values.
+  private static func disagreements(_ collection: String, _ declared: DeclaredKeys) -> [SettingFinding] {
+    declared.settings.compactMap { setting in
+      let place = setting.declaration.place
+      guard place.collection == ByteString(collection), let text = setting.disagreement else { return nil }
+      return SettingFinding(collection: collection, key: place.key.string, kind: .disagreement, text: text)
+    }
   }
 
   private static func json(_ finding: SettingFinding) -> String {

@@ -189,13 +189,15 @@ extension DeclaredKeys {
   private func applications(named collections: [String]) -> [String] {
     let names =
       collections.map { CollectionEnvironment(collection: $0)?.parent ?? $0 }
-      + settings.flatMap { $0.owners.map(\.application) }
+      + settings.flatMap { $0.owners.map(\.application) + ($0.overruled.map { [$0.application] } ?? []) }
     return Set(names.map(ByteString.init)).sorted().map(\.string)
   }
 }
 
 extension DeclaredKeys.Setting {
   func isDeclared(by application: String) -> Bool {
-    owners.contains { ByteString($0.application) == ByteString(application) }
+    (owners.map(\.application) + (overruled.map { [$0.application] } ?? [])).contains {
+      ByteString($0) == ByteString(application)
+    }
   }
 }

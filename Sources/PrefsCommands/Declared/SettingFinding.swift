@@ -38,19 +38,32 @@ package struct SettingFinding {
       SettingFinding(
         collection: collection, key: key, kind: kind, text: (place.map { "in \($0) " } ?? "") + text, near: near)
     }
-    guard let declaration = declared.setting(key, in: collection)?.declaration else {
+    guard let setting = declared.setting(key, in: collection) else {
       let near = suggestsNames ? declared.near(key, in: collection) : nil
       let text = suggestsNames ? declared.absence(of: key, in: collection) : "not declared."
       return [finding(.unknown, "is \(text)", near: near)]
     }
+    let declaration = setting.declaration
     var findings: [SettingFinding] = []
     if place == nil, let reason = declaration.deprecated {
       findings.append(finding(.deprecated, "is deprecated: \(reason)"))
     }
-    let isHidden = isSealed || declared.isSecret(key, in: collection)
-    if let value = try value(), let problem = declaration.problem(of: value, showsValue: !isHidden) {
-      findings.append(finding(declaration.type.accepts(value) ? .limit : .type, "must be \(problem)."))
+    let showsValue = !isSealed && !declared.isSecret(key, in: collection)
+    func problem(of value: Value, by declaration: Declaration, _ end: String) -> SettingFinding? {
+      declaration.problem(of: value, showsValue: showsValue).map {
+        finding(declaration.type.accepts(value) ? .limit : .type, "must be \($0)\(end)")
+      }
     }
-    return findings
+    guard let value = try value() else { return findings }
+    let common = problem(of: value, by: declaration, ".")
+    guard let own = setting.overruled else { return findings + (common.map { [$0] } ?? []) }
+    let local = problem(of: value, by: own.declaration, ", as \(own.owner) declares it on this host.")
+    // An administrator of this host speaks to its programs, and where they take a value, no other host's declaration lifts its lock.
+    if place != nil, local == nil, let common {
+      let text =
+        "\(common.text.dropLast()), as \(setting.ownerText) declares it in a fleet; \(own.owner) on this host takes it."
+      return findings + [SettingFinding(collection: collection, key: key, kind: .disagreement, text: text)]
+    }
+    return findings + [place == nil ? common : nil, local].compactMap(\.self)
   }
 }

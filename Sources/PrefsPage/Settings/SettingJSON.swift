@@ -120,7 +120,7 @@ struct SettingJSON {
     let own = EffectiveSettings.place(collection)
     let problems =
       try findings(key, collection, info, transaction).map(\.text)
-      + search.problems.filter { $0.place != own }.map { "\($0)." }
+      + search.problems.filter { !$0.place.utf8.starts(with: own.utf8) }.map { "\($0)." }
     let isConcealed = isHidden || kind == Value.Kind.sealed.name
     let lock = effective.locked(key)
     let isDefault = value != nil && value == declaration?.defaultValue && search.problems.isEmpty

@@ -405,27 +405,36 @@ struct DeclarationTests {
     #expect(try c.maximum("n") == 3)
   }
 
-  @Test("keep no program of another host from starting, and do not change what it reads")
+  @Test(
+    "keep no program from starting that has run on a host, nor change what it reads; a new one of another type is refused"
+  )
   func programs() async throws {
-    let hosts = try await fleet(of: "a", "b", on: carrier)
-    let (a, b) = (hosts[0], hosts[1])
+    let hosts = try await fleet(of: "a", "b", "c", on: carrier)
+    let (a, b, c) = (hosts[0], hosts[1], hosts[2])
     let workers = Key("workers", in: "web", default: 4, limits: .range(1...64))
-    try a.declare(Declaration("workers", in: "web", type: .string), by: "other")
-    try await settle(a, b)
     let preferences = try Preferences(database: b.database, collection: "shop")
     try await preferences.declare(Settings { workers }, strict: true)
+    a.setTime(Int64(Date().timeIntervalSince1970) + 100)
+    try a.declare(Declaration("workers", in: "web", type: .string), by: "other")
+    try await settle(a, b, c)
+    let held = try await b.connection.read { try $0.declaration(forKey: "workers", inCollection: "web") }
+    #expect(held?.type == .string)
+    #expect(try await b.fleet.conflicts().map(\.loser) == ["b"])
+    // It starts again. One that begins on a host that knows the other's does not, as on one host.
+    try b.restart(carrier)
+    let again = try Preferences(database: b.database, collection: "shop")
+    try await again.declare(Settings { workers }, strict: true)
     try b.set(8, "workers")
-    #expect(preferences[workers] == 8)
-    // It was declared later, and is now declared so for all; it is listed where a program disagrees.
-    try await settle(b, a)
-    #expect(try a.maximum() == 64)
-    #expect(try await a.fleet.conflicts().map(\.loser) == ["a"])
-    #expect(try await b.fleet.conflicts() == [])
+    #expect(again[workers] == 8)
+    let other = try Preferences(database: c.database, collection: "mail")
+    let error = await #expect(throws: CofferError.self) { try await other.declare(Settings { workers }) }
+    #expect(error?.description.contains("in a fleet reads it as string") == true, "\(String(describing: error))")
     // A bad value from elsewhere does not replace the last good one.
     try a.set(500, "workers")
     try await settle(a, b)
     #expect(try b.value("workers") == 500)
-    #expect(preferences[workers] == 8)
-    #expect(try await b.fleet.findings().count == 1)
+    #expect(again[workers] == 8)
+    // It, and that the types differ.
+    #expect(try await b.fleet.findings().count == 2)
   }
 }
