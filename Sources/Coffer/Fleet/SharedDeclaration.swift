@@ -222,7 +222,8 @@ extension DeclarationTable {
     guard try hasShared else { return nil }
     for (name, isSuite) in Self.names(collection) {
       if let shared = try shared(key, in: name), shared.holds(in: name, isSuite: isSuite) {
-        guard let own = try own(key, in: name)?.setting(key, in: name), !own.declaration.agrees(with: shared.declaration)
+        guard let own = try own(key, in: name)?.setting(key, in: name),
+          !own.declaration.agrees(with: shared.declaration)
         else { return nil }
         if let application, ByteString(application) == ByteString(shared.application),
           try !has(own.declaration.place, of: application)

@@ -54,7 +54,7 @@ import Testing
     try database.close()
     #expect(try store.open().status().log.frameCount == 0)
 
-    var damaged = try copy.bytes("-wal")
+    var damaged = upToLastFrame(try copy.bytes("-wal"))
     damaged[damaged.count - 3 * Layout.frameByteCount + 100] ^= 1
     try damaged.write(to: URL(fileURLWithPath: copy.path + "-wal"))
     let recovered = try copy.open()
