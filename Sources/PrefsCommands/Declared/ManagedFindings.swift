@@ -170,7 +170,8 @@ extension DeclaredKeys {
 
   /// The applications whose files may concern a store: those that declare settings, and those that collections are named after.
   func applications(_ transaction: borrowing some Reading & ~Copyable) throws -> [String] {
-    applications(named: try transaction.session.namesOfAllCollections() + collections(transaction))
+    // Which of them have settings is not asked: that reads pages, and these may be damaged.
+    applications(named: try transaction.session.namesOfAllCollections() + settings.map(\.declaration.collection))
   }
 
   /// The collections of an application: its own, and those in which it declares settings, with their environments, and the parts of
