@@ -101,7 +101,7 @@ private struct WatchedStore {
     try database.close()
     let log = try #require(newer["-wal"])
     var whole = newer
-    whole["-wal"] = log.dropLast(Layout.frameByteCount)
+    whole["-wal"] = upToLastFrame(log).dropLast(Layout.frameByteCount)
     for files in [older, ["": try #require(newer[""])], ["": newer[""]!, "-wal": older["-wal"]!], whole] {
       watched.anchor.keep(record, ofStoreAt: watched.store.path)
       try watched.put(files)

@@ -9,7 +9,7 @@ struct ManagedFolder: Hashable, Sendable {
     [ManagedFolder("/etc/coffer")] + [StandardLocation.variable("PREFS_MANAGED_DIR")].compactMap(\.self).map(Self.init)
   }
 
-  /// The same folders, first the one whose defaults count least: a variable's come before the host's.
+  /// The folders in the order of reading: the defaults of a later one count more, so a variable's before the host's.
   static func inOrderOfDefaults(_ folders: [ManagedFolder]) -> [ManagedFolder] { folders }
 
   /// The folder in this one with the files of an application.

@@ -115,8 +115,8 @@ package struct Items {
     try connection.statement(
       """
       SELECT key, type, length(data), version, modified, expires, due, name FROM items JOIN collections ON id = collection
-      WHERE due < ? AND (expires IS NULL OR expires > ?) AND flags & ~7 = 0 ORDER BY due, name, key
-      """, date, time
+      WHERE due < ? AND (expires IS NULL OR expires > ?) AND flags & ? = 0 ORDER BY due, name, key
+      """, date, time, ~StoredCollection.Flags.known
     ).map { try Self.info($0, collection: $0.text(7)) }
   }
 
@@ -159,8 +159,8 @@ package struct Items {
     try connection.statement(
       """
       SELECT name, key, expires FROM items JOIN collections ON id = collection
-      WHERE expires <= ? AND flags & ~7 = 0 ORDER BY expires LIMIT ?
-      """, time, Int64(count)
+      WHERE expires <= ? AND flags & ? = 0 ORDER BY expires LIMIT ?
+      """, time, ~StoredCollection.Flags.known, Int64(count)
     ).map { ExpiredItem(collection: $0.text(0), key: $0.text(1), expires: $0.integer(2)) }
   }
 

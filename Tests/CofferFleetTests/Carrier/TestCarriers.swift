@@ -9,7 +9,12 @@ import Testing
 enum CarrierKind: CaseIterable, CustomTestStringConvertible {
   case file, etcd
 
-  var testDescription: String { self == .file ? "a folder" : "etcd" }
+  var testDescription: String {
+    switch self {
+    case .file: "a folder"
+    case .etcd: "etcd"
+    }
+  }
 }
 
 /// A new empty carrier, with its storage, on which something can happen before each commit.
