@@ -129,7 +129,7 @@ sanitize: deps ## Run the library's tests under the thread and the address sanit
 	$(SWIFT) build --build-tests --sanitize=address --scratch-path .build/address
 	ASAN_OPTIONS=detect_leaks=0 $(SWIFT) test --skip-build --sanitize=address --scratch-path .build/address $(SANITIZED)
 
-# The programs and LMDB are peers; SQLCipher's shell includes its library. The installed tool is
+# The programs and LMDB are peers; two more are built. The installed tool is
 # measured, as for the peers: the linker's output takes a tenth longer to start.
 bench: ## Measure Coffer beside its peers, and write Benchmarks/RESULTS.md (ROWS='p1,p2f' for a part, ROWS=fleet for fleets, ROUNDS=7)
 ifeq ($(ROWS),fleet)
@@ -139,12 +139,14 @@ ifeq ($(ROWS),fleet)
 	@"$$($(SWIFT) build -c release --show-bin-path)/FleetBenchmark"
 else
 	@Scripts/install-deps.sh benchmarks
-	@Scripts/install-programs.sh python3 sqlite3 sqlcipher age git pass gpg=gnupg \
+	@Scripts/install-programs.sh python3 sqlite3 age git pass gpg=gnupg \
 	  gsettings=libglib2.0-bin,dconf-gsettings-backend,gsettings-desktop-schemas
 	@Scripts/build-release.sh prefs-formats prefs-fleet prefs-ui prefs StorageBenchmark
+	@Benchmarks/build-peers Benchmarks/.build/peers
 	$(SWIFT) build -c release --package-path Benchmarks
 	@built="$$($(SWIFT) build -c release --show-bin-path)" && \
 	  DESTDIR="$$built/installed" PREFIX=/usr Scripts/install.sh install "$$built/prefs" >/dev/null && \
+	  LD_LIBRARY_PATH="$$PWD/Benchmarks/.build/peers" \
 	  "$$($(SWIFT) build -c release --package-path Benchmarks --show-bin-path)/Benchmark" --rows '$(ROWS)' --rounds $(ROUNDS) \
 	  --prefs "$$built/installed/usr/bin/prefs" --storage-benchmark "$$built/StorageBenchmark" --package Benchmarks
 endif

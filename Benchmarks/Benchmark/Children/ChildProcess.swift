@@ -9,7 +9,7 @@ final class ChildProcess {
   private init(_ arguments: [String]) throws {
     process.executableURL = Bundle.main.executableURL
     process.arguments = arguments
-    // Binds all symbols at start (ld.so(8)), as Debian's SQLCipher library always does.
+    // Binds all symbols at start (ld.so(8)), so that no contender binds them while it is measured.
     process.environment = ProcessInfo.processInfo.environment.merging(["LD_BIND_NOW": "1"]) { $1 }
     process.standardInput = input
     process.standardOutput = output

@@ -1,6 +1,6 @@
 import GRDBSQLite
 
-/// Unencrypted SQLite through its C API: the statements of Coffer's transactions, and nothing else.
+/// SQLite through its C API, unencrypted or not: the statements of Coffer's transactions, and nothing else.
 ///
 /// Tables and statements are those of Coffer's `Schema`, `Session` and `ChangeLog`, change log included. It is for one
 /// thread.
@@ -74,6 +74,7 @@ final class PlainDatabase: TextStore {
     var total: Int64
   }
 
+  private let library: SQLiteLibrary
   private let handle: OpaquePointer
   private var version: Int64 = 0
   /// Whether the last set of this transaction found its item.
@@ -82,14 +83,26 @@ final class PlainDatabase: TextStore {
   private var statements = [OpaquePointer?](repeating: nil, count: SQL.allCases.count)
 
   /// Opens the database at `path`, creating it if missing.
-  init(path: String, isNew: Bool = false) throws {
+  convenience init(path: String, isNew: Bool = false) throws {
+    try self.init(.system, path, isNew: isNew, [])
+  }
+
+  /// The same, encrypted.
+  convenience init(_ kind: CipherKind, path: String, key: String, isNew: Bool = false) throws {
+    try self.init(kind.library(), path, isNew: isNew, kind.statements(givingKey: key))
+  }
+
+  /// - Parameter first: The statements before all others.
+  private init(_ library: SQLiteLibrary, _ path: String, isNew: Bool, _ first: [String]) throws {
+    self.library = library
     var handle: OpaquePointer?
     let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX
-    let code = sqlite3_open_v2(path, &handle, flags, nil)
+    let code = library.open(path, &handle, flags, nil)
     guard code == SQLITE_OK, let handle else { throw Failure(reason: "SQLite failed with \(code)") }
     self.handle = handle
     // For the row with several writing processes.
-    sqlite3_busy_timeout(handle, 10_000)
+    _ = library.setBusyTimeout(handle, 10_000)
+    for statement in first { try execute(statement) }
     guard isNew else { return }
     try execute("PRAGMA journal_mode=WAL")
     try execute(Self.schema)
@@ -97,9 +110,9 @@ final class PlainDatabase: TextStore {
 
   /// Closes the database, which checkpoints its log.
   func close() throws {
-    for statement in statements { sqlite3_finalize(statement) }
+    for statement in statements { _ = library.finalize(statement) }
     statements = []
-    try check(sqlite3_close(handle))
+    try check(library.close(handle))
   }
 
   // MARK: Reading
@@ -110,12 +123,12 @@ final class PlainDatabase: TextStore {
     let text = try collectionID().flatMap { id in
       try withUTF8(key) { key in
         let select = try statement(.selectItem)
-        sqlite3_bind_int64(select, 1, id)
+        _ = library.bindInteger(select, 1, id)
         bind(key, select, 2)
-        sqlite3_bind_int64(select, 3, 1_700_000_000_000)
+        _ = library.bindInteger(select, 3, 1_700_000_000_000)
         return try first(select) { select in
           let bytes = UnsafeRawBufferPointer(
-            start: sqlite3_column_blob(select, 1), count: Int(sqlite3_column_bytes(select, 1)))
+            start: library.blob(select, 1), count: Int(library.byteCount(select, 1)))
           return String(decoding: bytes, as: UTF8.self)
         }
       }
@@ -132,15 +145,15 @@ final class PlainDatabase: TextStore {
 
   func scan() throws -> Int {
     let select = try statement(.selectAll)
-    defer { sqlite3_reset(select) }
+    defer { _ = library.reset(select) }
     var sum = 0
     while true {
-      let code = sqlite3_step(select)
+      let code = library.step(select)
       guard code == SQLITE_ROW else {
         try check(code)
         return sum
       }
-      sum += Int(sqlite3_column_bytes(select, 0) + sqlite3_column_bytes(select, 2))
+      sum += Int(library.byteCount(select, 0) + library.byteCount(select, 2))
     }
   }
 
@@ -148,7 +161,7 @@ final class PlainDatabase: TextStore {
     try withUTF8(Samples.collection) { name in
       let select = try statement(.selectCollection)
       bind(name, select, 1)
-      return try first(select) { sqlite3_column_int64($0, 0) }
+      return try first(select) { library.integer($0, 0) }
     }
   }
 
@@ -176,12 +189,12 @@ final class PlainDatabase: TextStore {
 
   private var dataVersion: UInt32 {
     var version: UInt32 = 0
-    sqlite3_file_control(handle, "main", SQLITE_FCNTL_DATA_VERSION, &version)
+    _ = library.control(handle, "main", SQLITE_FCNTL_DATA_VERSION, &version)
     return version
   }
 
   private func readKnown() throws -> Known {
-    let last = try first(statement(.lastChange)) { (sqlite3_column_int64($0, 0), sqlite3_column_int64($0, 1)) }
+    let last = try first(statement(.lastChange)) { (library.integer($0, 0), library.integer($0, 1)) }
     return try Known(
       dataVersion: dataVersion, collection: collectionID() ?? makeCollection(), sequence: last?.0 ?? -1,
       total: last?.1 ?? 0)
@@ -203,7 +216,7 @@ final class PlainDatabase: TextStore {
     try withUTF8(Samples.collection) { name in
       let insert = try statement(.insertCollection)
       bind(name, insert, 1)
-      guard let id = try first(insert, { sqlite3_column_int64($0, 0) }) else {
+      guard let id = try first(insert, { library.integer($0, 0) }) else {
         throw Failure(reason: "a new collection got no ID")
       }
       return id
@@ -215,7 +228,7 @@ final class PlainDatabase: TextStore {
     version += 1
     if isUpdating {
       try run(.update, text, key, collection)
-      isUpdating = sqlite3_changes(handle) > 0
+      isUpdating = library.changeCount(handle) > 0
     }
     if !isUpdating { try run(.upsert, text, key, collection) }
   }
@@ -224,12 +237,12 @@ final class PlainDatabase: TextStore {
     let statement = try statement(sql)
     try withUTF8(key) { key in
       try withUTF8(text) { text in
-        sqlite3_bind_int64(statement, 1, collection)
+        _ = library.bindInteger(statement, 1, collection)
         bind(key, statement, 2)
-        sqlite3_bind_int64(statement, 3, 5)
-        sqlite3_bind_blob64(statement, 4, text.baseAddress, UInt64(text.count), nil)
-        sqlite3_bind_int64(statement, 6, version)
-        sqlite3_bind_int64(statement, 7, 1_700_000_000_000)
+        _ = library.bindInteger(statement, 3, 5)
+        _ = library.bindBlob(statement, 4, text.baseAddress, UInt64(text.count), nil)
+        _ = library.bindInteger(statement, 6, version)
+        _ = library.bindInteger(statement, 7, 1_700_000_000_000)
         try finish(statement)
       }
     }
@@ -238,17 +251,17 @@ final class PlainDatabase: TextStore {
   /// The noise stands for the link, too: to SQLite, both are 16 bytes that nothing compresses.
   private func append(_ changes: [UInt8], _ sequence: Int64, _ total: Int64) throws {
     var noise: (UInt64, UInt64) = (0, 0)
-    sqlite3_randomness(16, &noise)
+    library.fillRandomly(16, &noise)
     let insert = try statement(.insertChange)
-    sqlite3_bind_int64(insert, 1, sequence)
-    sqlite3_bind_int64(insert, 3, 1_700_000_000_000)
-    sqlite3_bind_int64(insert, 4, 1)
-    sqlite3_bind_int64(insert, 5, total)
+    _ = library.bindInteger(insert, 1, sequence)
+    _ = library.bindInteger(insert, 3, 1_700_000_000_000)
+    _ = library.bindInteger(insert, 4, 1)
+    _ = library.bindInteger(insert, 5, total)
     try withUnsafeBytes(of: &noise) { noise in
       try changes.withUnsafeBytes { changes in
-        sqlite3_bind_blob64(insert, 2, noise.baseAddress, 16, nil)
-        sqlite3_bind_blob64(insert, 6, changes.baseAddress, UInt64(changes.count), nil)
-        sqlite3_bind_blob64(insert, 7, noise.baseAddress, 16, nil)
+        _ = library.bindBlob(insert, 2, noise.baseAddress, 16, nil)
+        _ = library.bindBlob(insert, 6, changes.baseAddress, UInt64(changes.count), nil)
+        _ = library.bindBlob(insert, 7, noise.baseAddress, 16, nil)
         try finish(insert)
       }
     }
@@ -257,25 +270,25 @@ final class PlainDatabase: TextStore {
 
   private func sweep(_ sequence: Int64, _ total: Int64) throws {
     let select = try statement(.selectDroppedChange)
-    sqlite3_bind_int64(select, 1, sequence - 10_000 + 1)
-    sqlite3_bind_int64(select, 2, total - 4 << 20)
-    guard let dropped = try first(select, { sqlite3_column_int64($0, 0) }) else { return }
+    _ = library.bindInteger(select, 1, sequence - 10_000 + 1)
+    _ = library.bindInteger(select, 2, total - 4 << 20)
+    guard let dropped = try first(select, { library.integer($0, 0) }) else { return }
     // Sequence, total and link, as in Coffer.
-    try run(.setLogStart) { sqlite3_bind_zeroblob($0, 1, 32) }
-    try run(.dropChanges) { sqlite3_bind_int64($0, 1, dropped) }
+    try run(.setLogStart) { _ = library.bindZeros($0, 1, 32) }
+    try run(.dropChanges) { _ = library.bindInteger($0, 1, dropped) }
   }
 
   // MARK: Statements
 
   private func execute(_ sql: String) throws {
-    try check(sqlite3_exec(handle, sql, nil, nil, nil))
+    try check(library.execute(handle, sql, nil, nil, nil))
   }
 
   /// Prepared on first use.
   private func statement(_ sql: SQL) throws -> OpaquePointer? {
     if let statement = statements[sql.rawValue] { return statement }
     var statement: OpaquePointer?
-    try check(sqlite3_prepare_v3(handle, sql.text, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil))
+    try check(library.prepare(handle, sql.text, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil))
     statements[sql.rawValue] = statement
     return statement
   }
@@ -290,7 +303,7 @@ final class PlainDatabase: TextStore {
   /// Binds text that outlives the statement's next run; no copy is made.
   private func bind(_ text: UnsafeBufferPointer<UInt8>, _ statement: OpaquePointer?, _ index: Int32) {
     text.withMemoryRebound(to: CChar.self) { text in
-      _ = sqlite3_bind_text64(statement, index, text.baseAddress, UInt64(text.count), nil, UInt8(SQLITE_UTF8))
+      _ = library.bindText(statement, index, text.baseAddress, UInt64(text.count), nil, UInt8(SQLITE_UTF8))
     }
   }
 
@@ -302,15 +315,15 @@ final class PlainDatabase: TextStore {
 
   /// Runs a statement that returns no row.
   private func finish(_ statement: OpaquePointer?) throws {
-    let code = sqlite3_step(statement)
-    sqlite3_reset(statement)
+    let code = library.step(statement)
+    _ = library.reset(statement)
     try check(code)
   }
 
   /// The result of `body` for the first row, nil if there is none.
   private func first<Result>(_ statement: OpaquePointer?, _ body: (OpaquePointer?) -> Result) throws -> Result? {
-    defer { sqlite3_reset(statement) }
-    switch sqlite3_step(statement) {
+    defer { _ = library.reset(statement) }
+    switch library.step(statement) {
     case SQLITE_ROW: return body(statement)
     case let code:
       try check(code)
@@ -320,6 +333,6 @@ final class PlainDatabase: TextStore {
 
   private func check(_ code: Int32) throws {
     guard code != SQLITE_OK, code != SQLITE_DONE else { return }
-    throw Failure(reason: "SQLite failed: \(String(cString: sqlite3_errmsg(handle)))")
+    throw Failure(reason: "SQLite failed: \(library.message(handle).map { String(cString: $0) } ?? "")")
   }
 }

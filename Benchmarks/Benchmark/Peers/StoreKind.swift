@@ -10,6 +10,9 @@ enum StoreKind: String, CaseIterable {
   case plain = "plain SQLite"
   case grdb = "GRDB"
   case sqlCipher = "SQLCipher"
+  case sqlCipherAsCoffer = "SQLCipher, Coffer's statements"
+  case aegis = "SQLite3MC, AEGIS"
+  case chaCha20 = "SQLite3MC, ChaCha20"
   case lmdb = "LMDB"
   case defaults = "UserDefaults"
 
@@ -33,7 +36,11 @@ enum StoreKind: String, CaseIterable {
     case .coffer, .cofferByRawKey: return try CofferPeer(creating: path)
     case .plain: return try PlainDatabase(path: path, isNew: true)
     case .grdb: return try GRDBPeer(path: path, isNew: true)
-    case .sqlCipher: return try SQLCipherPeer(creating: path)
+    case .sqlCipher: return try CipherPeer(.sqlCipher, creating: path)
+    case .aegis: return try CipherPeer(.aegis, creating: path)
+    case .chaCha20: return try CipherPeer(.chaCha20, creating: path)
+    case .sqlCipherAsCoffer:
+      return try PlainDatabase(.sqlCipher, path: path, key: CipherKind.makeKey(of: path), isNew: true)
     case .lmdb: return try LMDBPeer(path: path, isNew: true)
     case .defaults: return try DefaultsPeer()
     }
@@ -49,14 +56,22 @@ enum StoreKind: String, CaseIterable {
       return { try CofferPeer(opening: path, key: .key(key)) }
     case .plain: return { try PlainDatabase(path: path) }
     case .grdb: return { try GRDBPeer(path: path) }
-    case .sqlCipher:
-      // Coffer's libraries are also loaded before the program begins.
-      _ = try SQLCipherLibrary.shared.get()
-      let key = try SQLCipherPeer.key(of: path)
-      return { try SQLCipherPeer(path: path, key: key) }
+    case .sqlCipher: return try opener(.sqlCipher, path)
+    case .aegis: return try opener(.aegis, path)
+    case .chaCha20: return try opener(.chaCha20, path)
+    case .sqlCipherAsCoffer:
+      let key = try CipherKind.key(of: path)
+      return { try PlainDatabase(.sqlCipher, path: path, key: key) }
     case .lmdb: return { try LMDBPeer(path: path) }
     case .defaults: return { try DefaultsPeer(suite: stores.suite) }
     }
+  }
+
+  private func opener(_ cipher: CipherKind, _ path: String) throws -> () throws -> any TextStore {
+    // Coffer's libraries are also loaded before the program begins.
+    _ = try cipher.library()
+    let key = try CipherKind.key(of: path)
+    return { try CipherPeer(cipher, path: path, key: key) }
   }
 
   func open(_ stores: FilledStores) throws -> any TextStore { try opener(stores)() }

@@ -18,7 +18,8 @@ enum Machine {
       ("SQLite", String(cString: sqlite3_libversion())),
       ("OpenSSL", openSSL),
       ("GRDB", try resolvedVersion(of: "grdb.swift", package)),
-      ("SQLCipher", try SQLCipherPeer.version()),
+      ("SQLCipher", try CipherKind.sqlCipher.version()),
+      ("SQLite3 Multiple Ciphers", try CipherKind.aegis.version()),
       ("LMDB", LMDBPeer.version),
     ]
   }

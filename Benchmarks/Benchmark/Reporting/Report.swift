@@ -118,11 +118,11 @@ struct Report {
 
   private static let notes = """
     Values are texts of 100 bytes, unless they are integers. Files have pages of 4,096 bytes. Plain SQLite executes
-    Coffer's own statements, change log included; GRDB and SQLCipher have one table and no change log. SQLCipher is used by
-    raw key, with its defaults but for the page size of version 3, and updates first where the last key was there. LMDB has no
+    Coffer's own statements, change log included; GRDB, SQLCipher and SQLite3 Multiple Ciphers have one table and no change log, but for
+    the contender named so. They are used by raw key, with their defaults, and update first where the last key was there. LMDB has no
     write-ahead log: NORMAL is `MDB_NOMETASYNC` there, which waits for the disk once a commit, and not never. `UserDefaults` is
     Foundation's for this system. In processes of their own the symbols of all contenders are bound before the clock starts,
-    as those of SQLCipher's library in Debian always are. In P5 plain SQLite and the storage layer go through one thin handle
+    as those of a static tool are. In P5 plain SQLite and the storage layer go through one thin handle
     and make no `String` of what they read; the others do.
     """
 }

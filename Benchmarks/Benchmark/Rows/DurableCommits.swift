@@ -30,7 +30,34 @@ enum DurableCommits {
             beside: PlainDatabase.name, .atLeast(synchronization == .full ? 0.95 : 0.85)))
       }
     }
+    try addYoungLogs(to: &row, folder.subfolder("young"))
     return row
+  }
+
+  /// The first commits after an opening, where the log has to be made longer.
+  private static func addYoungLogs(to row: inout Row, _ folder: Folder) throws {
+    let keyCount = 1000
+    let work = Work(
+      row: "P3", name: "one set, one commit, FULL, \(keyCount.grouped) keys, in a new log", unit: .operationsPerSecond,
+      baseline: PlainDatabase.name)
+    let kinds = StoreKind.contenders(keyCount: keyCount).filter { ![.cofferByRawKey, .lmdb, .defaults].contains($0) }
+    let stores = try FilledStores(below: folder, keyCount: keyCount, kinds: kinds)
+    for kind in kinds {
+      row.measurements.append(
+        Measurement(work, kind.rawValue) { round in
+          // Closing it has removed the log of the round before.
+          let store = try kind.open(stores)
+          try store.setSynchronization(.full)
+          let speed = try commitsPerSecond(
+            store, count: commitCount(kind, .full, keyCount), keyCount: keyCount, round: round)
+          try store.close()
+          return speed
+        })
+    }
+    row.goals.append(
+      Goal(
+        "\(work.name): Coffer beside plain SQLite", at: work, StoreKind.coffer.rawValue, beside: PlainDatabase.name,
+        .atLeast(1)))
   }
 
   /// Commits in one measurement.

@@ -39,7 +39,7 @@ enum Flushes {
     let coffer = try CofferPeer(creating: folder.file("Coffer"), flushPolicy: .manually)
     let plain = try PlainDatabase(path: folder.file("plain"), isNew: true)
     let grdb = try GRDBPeer(path: folder.file("GRDB"), isNew: true)
-    let sqlCipher = try SQLCipherPeer(creating: folder.file("SQLCipher"))
+    let sqlCipher = try CipherPeer(.sqlCipher, creating: folder.file("SQLCipher"))
     let lmdb = try LMDBPeer(path: folder.file("LMDB"), isNew: true)
     let defaults = try DefaultsPeer()
     for store in [plain, grdb, sqlCipher, lmdb] as [any TextStore] { try store.setSynchronization(.normal) }

@@ -52,7 +52,7 @@ enum HotReads {
   private static func ownThreadPeers(_ folder: Folder, _ keys: [String], _ texts: [String]) throws -> [any Peer] {
     let folder = try folder.subfolder("P1")
     let peers: [any Peer] = [
-      try SQLCipherPeer(creating: folder.file("SQLCipher")),
+      try CipherPeer(.sqlCipher, creating: folder.file("SQLCipher")),
       try LMDBPeer(path: folder.file("LMDB"), isNew: true),
     ]
     for peer in peers { try fill(peer, keys, texts) }

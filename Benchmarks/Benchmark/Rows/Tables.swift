@@ -26,7 +26,7 @@ enum Tables {
       ]
     }
     let lengths = (0..<count).reduce(0) { $0 + Samples.key($1).utf8.count + 100 }
-    for kind in [StoreKind.coffer, .grdb, .sqlCipher, .lmdb] {
+    for kind in [StoreKind.coffer, .grdb, .sqlCipher, .aegis, .chaCha20, .lmdb] {
       row.measurements += [
         Measurement(scan, kind.rawValue) { _ in
           let store = try kind.open(stores)
@@ -85,7 +85,7 @@ enum Tables {
             return try storage.microseconds("insert-\(order)", kind, folder.file("store"), seed: round)
           })
       }
-      for kind in [StoreKind.grdb, .sqlCipher, .lmdb] {
+      for kind in [StoreKind.grdb, .sqlCipher, .aegis, .chaCha20, .lmdb] {
         row.measurements.append(
           Measurement(work, kind.rawValue, lastRound: 3, warmsUp: false) { round in
             try timeOfFilling(kind, folder, isInOrder: order == "in-order", count, round: round)

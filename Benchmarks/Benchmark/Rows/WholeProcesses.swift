@@ -23,7 +23,7 @@ enum WholeProcesses {
     try FileManager.default.createDirectory(atPath: home.path, withIntermediateDirectories: true)
     let environment = environment(home)
     let tools: [(program: String, prepare: (Folder, [String: String]) throws -> Command)] = [
-      (prefs, { try self.prefs(prefs, $1) }), ("sqlite3", sqlite), ("sqlcipher", sqlCipher), ("git", git),
+      (prefs, { try self.prefs(prefs, $1) }), ("sqlite3", sqlite), ("git", git),
       ("gsettings", gsettings), ("age", age), ("pass", pass),
     ]
     let commands = try tools.filter { Program.path(of: $0.program) != nil }.map { try $0.prepare(home, environment) }
@@ -77,14 +77,6 @@ enum WholeProcesses {
     let file = home.file("settings.sqlite")
     _ = try Program("sqlite3").output([file, table], environment: environment)
     return Command(name: "sqlite3", program: "sqlite3", arguments: [file, query])
-  }
-
-  /// By raw key.
-  private static func sqlCipher(_ home: Folder, _ environment: [String: String]) throws -> Command {
-    let file = home.file("settings.sqlcipher")
-    let key = "PRAGMA key = \"x'\(String(repeating: "5a", count: 32))'\"; "
-    _ = try Program("sqlcipher").output([file, key + table], environment: environment)
-    return Command(name: "sqlcipher, raw key", program: "sqlcipher", arguments: [file, key + query])
   }
 
   private static func git(_ home: Folder, _ environment: [String: String]) throws -> Command {

@@ -1,13 +1,10 @@
 import Foundation
 import GRDBSQLite
 
-/// SQLCipher with a raw key, through its C API, with GRDB's table and no change log; for one thread.
-///
-/// Its settings are its defaults except for the page size, 1,024 bytes in version 3: here it is 4,096, as elsewhere. Its
-/// statements work with the SQLite of version 3, which has no upsert.
-final class SQLCipherPeer: Peer, TextStore {
-  let name = "SQLCipher"
-  private let library: SQLCipherLibrary
+/// A build of SQLite that encrypts, through its C API, with GRDB's table and no change log; for one thread.
+final class CipherPeer: Peer, TextStore {
+  let name: String
+  private let library: SQLiteLibrary
   private let handle: OpaquePointer
   private var statements: [OpaquePointer?] = []
   /// Whether the last key existed already: then the next one probably does, too.
@@ -37,33 +34,21 @@ final class SQLCipherPeer: Peer, TextStore {
     """
 
   /// Creates a database at `path`, with its key beside it.
-  convenience init(creating path: String) throws {
-    let key = Self.randomKey()
-    try Data(key.utf8).write(to: Self.keyFile(of: path))
-    try self.init(path: path, key: key, isNew: true)
+  convenience init(_ kind: CipherKind, creating path: String) throws {
+    try self.init(kind, path: path, key: CipherKind.makeKey(of: path), isNew: true)
   }
 
-  /// The key of an existing database.
-  static func key(of path: String) throws -> String { try String(contentsOf: keyFile(of: path), encoding: .utf8) }
-
-  private static func keyFile(of path: String) -> URL { URL(fileURLWithPath: path + ".key") }
-
-  init(path: String, key: String, isNew: Bool = false) throws {
-    library = try SQLCipherLibrary.shared.get()
+  init(_ kind: CipherKind, path: String, key: String, isNew: Bool = false) throws {
+    (name, library) = (kind.rawValue, try kind.library())
     var handle: OpaquePointer?
     let code = library.open(path, &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nil)
-    guard code == SQLITE_OK, let handle else { throw Failure(reason: "SQLCipher failed with \(code)") }
+    guard code == SQLITE_OK, let handle else { throw Failure(reason: "\(kind.rawValue) failed with \(code)") }
     self.handle = handle
-    try execute("PRAGMA key = \"x'\(key)'\"")
-    try execute("PRAGMA cipher_page_size = 4096")
+    for statement in kind.statements(givingKey: key) { try execute(statement) }
     statements = [OpaquePointer?](repeating: nil, count: SQL.allCases.count)
     guard isNew else { return }
     try execute("PRAGMA journal_mode = WAL")
     try execute(Self.schema)
-  }
-
-  private static func randomKey() -> String {
-    (0..<32).map { _ in String(format: "%02x", UInt8.random(in: .min ... .max)) }.joined()
   }
 
   /// Closes the database, which checkpoints its log.
@@ -71,22 +56,6 @@ final class SQLCipherPeer: Peer, TextStore {
     for statement in statements where statement != nil { _ = library.finalize(statement) }
     statements = []
     try check(library.close(handle))
-  }
-
-  static func version() throws -> String {
-    let library = try SQLCipherLibrary.shared.get()
-    var handle: OpaquePointer?
-    guard library.open(":memory:", &handle, SQLITE_OPEN_READWRITE, nil) == SQLITE_OK else {
-      throw Failure(reason: "SQLCipher does not open a database in memory")
-    }
-    defer { _ = library.close(handle) }
-    var statement: OpaquePointer?
-    _ = library.prepare(handle, "PRAGMA cipher_version", -1, &statement, nil)
-    defer { _ = library.finalize(statement) }
-    guard library.step(statement) == SQLITE_ROW, let text = library.text(statement, 0) else {
-      throw Failure(reason: "SQLCipher does not know its version")
-    }
-    return String(cString: text)
   }
 
   // MARK: Reading
@@ -207,7 +176,7 @@ final class SQLCipherPeer: Peer, TextStore {
   private func statement(_ sql: SQL) throws -> OpaquePointer? {
     if let statement = statements[sql.rawValue] { return statement }
     var statement: OpaquePointer?
-    try check(library.prepare(handle, sql.text, -1, &statement, nil))
+    try check(library.prepare(handle, sql.text, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil))
     statements[sql.rawValue] = statement
     return statement
   }
@@ -222,7 +191,7 @@ final class SQLCipherPeer: Peer, TextStore {
   /// Binds text that outlives the statement's next run; no copy is made.
   private func bind(_ text: UnsafeBufferPointer<UInt8>, _ statement: OpaquePointer?, _ index: Int32) {
     text.withMemoryRebound(to: CChar.self) { text in
-      _ = library.bindText(statement, index, text.baseAddress, Int32(text.count), nil)
+      _ = library.bindText(statement, index, text.baseAddress, UInt64(text.count), nil, UInt8(SQLITE_UTF8))
     }
   }
 
@@ -236,6 +205,6 @@ final class SQLCipherPeer: Peer, TextStore {
   private func check(_ code: Int32) throws {
     guard code != SQLITE_OK, code != SQLITE_DONE else { return }
     let message = library.message(handle).map { String(cString: $0) }
-    throw Failure(reason: "SQLCipher failed with \(code): \(message ?? "")")
+    throw Failure(reason: "\(name) failed with \(code): \(message ?? "")")
   }
 }
