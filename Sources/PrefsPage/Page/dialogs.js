@@ -32,6 +32,20 @@ export function open(title, content, buttons, opened = () => {}) {
   });
 }
 
+/// Returns a function that calls the program, and calls it again once the vault has been unlocked. It says what else fails, and resolves to
+/// undefined then.
+export function asking(openVault) {
+  return async function ask(name, request) {
+    try {
+      return await call(name, request);
+    } catch (error) {
+      if (error.kind === "vaultLocked" && await openVault()) return ask(name, request);
+      message(visible(error.message), { isError: true });
+      return undefined;
+    }
+  };
+}
+
 export const cancel = { label: "Cancel", act: (close) => close(undefined) };
 
 /// Asks for the passphrase of the vault, or whether to use the given key file. Resolves to whether the vault is unlocked.

@@ -1,8 +1,7 @@
 // The fleets of the store: where settings go, who the members are, and conflicts, which one click ends.
 
-import { call } from "./server.js";
-import { element, fill, message, nameOf, timeText, visible } from "./elements.js";
-import { open } from "./dialogs.js";
+import { element, fill, nameOf, timeText, visible } from "./elements.js";
+import { asking, open } from "./dialogs.js";
 import { difference } from "./details.js";
 
 const standings = { invited: "has not joined yet", admitted: "", many: "many hosts" };
@@ -12,15 +11,7 @@ export async function showFleets({ changes, isReadOnly, unlock, shows }) {
   const box = element("div", { class: "fleets", tabIndex: -1 });
   let leave;
 
-  const ask = async (name, request) => {
-    try {
-      return await call(name, request);
-    } catch (error) {
-      if (error.kind === "vaultLocked" && await unlock()) return ask(name, request);
-      message(visible(error.message), { isError: true });
-      return undefined;
-    }
-  };
+  const ask = asking(unlock);
 
   const resolve = async ({ fleet, conflict, collection, key }, restore) => {
     const answer = await ask("resolve", { fleet, conflict, restore });

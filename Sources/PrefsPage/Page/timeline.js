@@ -1,8 +1,7 @@
 // All changes by time, and the ways back: of one, and to a moment.
 
-import { call } from "./server.js";
-import { authorText, collectionName, element, fill, message, nameOf, timeText, visible } from "./elements.js";
-import { open, review } from "./dialogs.js";
+import { authorText, collectionName, element, fill, nameOf, timeText, visible } from "./elements.js";
+import { asking, open, review } from "./dialogs.js";
 import { difference, keepHistory } from "./details.js";
 import { dateField } from "./editors.js";
 import { reviewPlan } from "./plans.js";
@@ -19,15 +18,7 @@ export function showTimeline({ changes, collection, isReadOnly, unlock }) {
   let next = null;
   let round = 0;
 
-  const ask = async (name, request) => {
-    try {
-      return await call(name, request);
-    } catch (error) {
-      if (error.kind === "vaultLocked" && await unlock()) return ask(name, request);
-      message(visible(error.message), { isError: true });
-      return undefined;
-    }
-  };
+  const ask = asking(unlock);
 
   /// Closes this dialog first: one at a time.
   let leave;
