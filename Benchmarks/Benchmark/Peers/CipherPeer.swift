@@ -2,10 +2,10 @@ import Foundation
 import GRDBSQLite
 
 /// A build of SQLite that encrypts, through its C API, with GRDB's table and no change log; for one thread.
-final class CipherPeer: Peer, TextStore {
+final class CipherPeer: Peer, TextStore, SQLiteUser {
   let name: String
-  private let library: SQLiteLibrary
-  private let handle: OpaquePointer
+  let library: SQLiteLibrary
+  let handle: OpaquePointer
   private var statements: [OpaquePointer?] = []
   /// Whether the last key existed already: then the next one probably does, too.
   private var updatesFirst = false
@@ -170,41 +170,11 @@ final class CipherPeer: Peer, TextStore {
 
   // MARK: Statements
 
-  private func execute(_ sql: String) throws { try check(library.execute(handle, sql, nil, nil, nil)) }
-
   /// Prepared on first use.
   private func statement(_ sql: SQL) throws -> OpaquePointer? {
     if let statement = statements[sql.rawValue] { return statement }
-    var statement: OpaquePointer?
-    try check(library.prepare(handle, sql.text, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil))
+    let statement = try prepare(sql.text)
     statements[sql.rawValue] = statement
     return statement
-  }
-
-  private func withUTF8<Result>(_ text: String, _ body: (UnsafeBufferPointer<UInt8>) throws -> Result) rethrows
-    -> Result
-  {
-    var text = text
-    return try text.withUTF8(body)
-  }
-
-  /// Binds text that outlives the statement's next run; no copy is made.
-  private func bind(_ text: UnsafeBufferPointer<UInt8>, _ statement: OpaquePointer?, _ index: Int32) {
-    text.withMemoryRebound(to: CChar.self) { text in
-      _ = library.bindText(statement, index, text.baseAddress, UInt64(text.count), nil, UInt8(SQLITE_UTF8))
-    }
-  }
-
-  /// Runs a statement that returns no row.
-  private func finish(_ statement: OpaquePointer?) throws {
-    let code = library.step(statement)
-    _ = library.reset(statement)
-    try check(code)
-  }
-
-  private func check(_ code: Int32) throws {
-    guard code != SQLITE_OK, code != SQLITE_DONE else { return }
-    let message = library.message(handle).map { String(cString: $0) }
-    throw Failure(reason: "\(name) failed with \(code): \(message ?? "")")
   }
 }

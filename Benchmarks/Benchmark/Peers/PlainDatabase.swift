@@ -4,7 +4,7 @@ import GRDBSQLite
 ///
 /// Tables and statements are those of Coffer's `Schema`, `Session` and `ChangeLog`, change log included. It is for one
 /// thread.
-final class PlainDatabase: TextStore {
+final class PlainDatabase: TextStore, SQLiteUser {
   static let name = StoreKind.plain.rawValue
 
   private enum SQL: Int, CaseIterable {
@@ -74,8 +74,9 @@ final class PlainDatabase: TextStore {
     var total: Int64
   }
 
-  private let library: SQLiteLibrary
-  private let handle: OpaquePointer
+  let name: String
+  let library: SQLiteLibrary
+  let handle: OpaquePointer
   private var version: Int64 = 0
   /// Whether the last set of this transaction found its item.
   private var isUpdating = true
@@ -84,17 +85,19 @@ final class PlainDatabase: TextStore {
 
   /// Opens the database at `path`, creating it if missing.
   convenience init(path: String, isNew: Bool = false) throws {
-    try self.init(.system, path, isNew: isNew, [])
+    try self.init(Self.name, .system, path, isNew: isNew, [])
   }
 
   /// The same, encrypted.
   convenience init(_ kind: CipherKind, path: String, key: String, isNew: Bool = false) throws {
-    try self.init(kind.library(), path, isNew: isNew, kind.statements(givingKey: key))
+    try self.init(kind.rawValue, kind.library(), path, isNew: isNew, kind.statements(givingKey: key))
   }
 
   /// - Parameter first: The statements before all others.
-  private init(_ library: SQLiteLibrary, _ path: String, isNew: Bool, _ first: [String]) throws {
-    self.library = library
+  private init(
+    _ name: String, _ library: SQLiteLibrary, _ path: String, isNew: Bool, _ first: [String]
+  ) throws {
+    (self.name, self.library) = (name, library)
     var handle: OpaquePointer?
     let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX
     let code = library.open(path, &handle, flags, nil)
@@ -280,44 +283,18 @@ final class PlainDatabase: TextStore {
 
   // MARK: Statements
 
-  private func execute(_ sql: String) throws {
-    try check(library.execute(handle, sql, nil, nil, nil))
-  }
-
   /// Prepared on first use.
   private func statement(_ sql: SQL) throws -> OpaquePointer? {
     if let statement = statements[sql.rawValue] { return statement }
-    var statement: OpaquePointer?
-    try check(library.prepare(handle, sql.text, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil))
+    let statement = try prepare(sql.text)
     statements[sql.rawValue] = statement
     return statement
-  }
-
-  private func withUTF8<Result>(_ text: String, _ body: (UnsafeBufferPointer<UInt8>) throws -> Result) rethrows
-    -> Result
-  {
-    var text = text
-    return try text.withUTF8(body)
-  }
-
-  /// Binds text that outlives the statement's next run; no copy is made.
-  private func bind(_ text: UnsafeBufferPointer<UInt8>, _ statement: OpaquePointer?, _ index: Int32) {
-    text.withMemoryRebound(to: CChar.self) { text in
-      _ = library.bindText(statement, index, text.baseAddress, UInt64(text.count), nil, UInt8(SQLITE_UTF8))
-    }
   }
 
   private func run(_ sql: SQL, _ bind: (OpaquePointer?) -> Void = { _ in }) throws {
     let statement = try statement(sql)
     bind(statement)
     try finish(statement)
-  }
-
-  /// Runs a statement that returns no row.
-  private func finish(_ statement: OpaquePointer?) throws {
-    let code = library.step(statement)
-    _ = library.reset(statement)
-    try check(code)
   }
 
   /// The result of `body` for the first row, nil if there is none.
@@ -329,10 +306,5 @@ final class PlainDatabase: TextStore {
       try check(code)
       return nil
     }
-  }
-
-  private func check(_ code: Int32) throws {
-    guard code != SQLITE_OK, code != SQLITE_DONE else { return }
-    throw Failure(reason: "SQLite failed: \(library.message(handle).map { String(cString: $0) } ?? "")")
   }
 }

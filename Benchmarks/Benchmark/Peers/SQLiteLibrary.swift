@@ -78,6 +78,48 @@ extension SQLiteLibrary {
   }
 }
 
+/// A connection to a database through a build of SQLite, for one thread.
+protocol SQLiteUser {
+  var name: String { get }
+  var library: SQLiteLibrary { get }
+  var handle: OpaquePointer { get }
+}
+
+extension SQLiteUser {
+  func execute(_ sql: String) throws { try check(library.execute(handle, sql, nil, nil, nil)) }
+
+  func prepare(_ sql: String) throws -> OpaquePointer? {
+    var statement: OpaquePointer?
+    try check(library.prepare(handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil))
+    return statement
+  }
+
+  func withUTF8<Result>(_ text: String, _ body: (UnsafeBufferPointer<UInt8>) throws -> Result) rethrows -> Result {
+    var text = text
+    return try text.withUTF8(body)
+  }
+
+  /// Binds text that outlives the statement's next run; no copy is made.
+  func bind(_ text: UnsafeBufferPointer<UInt8>, _ statement: OpaquePointer?, _ index: Int32) {
+    text.withMemoryRebound(to: CChar.self) { text in
+      _ = library.bindText(statement, index, text.baseAddress, UInt64(text.count), nil, UInt8(SQLITE_UTF8))
+    }
+  }
+
+  /// Runs a statement that returns no row.
+  func finish(_ statement: OpaquePointer?) throws {
+    let code = library.step(statement)
+    _ = library.reset(statement)
+    try check(code)
+  }
+
+  func check(_ code: Int32) throws {
+    guard code != SQLITE_OK, code != SQLITE_DONE else { return }
+    let message = library.message(handle).map { String(cString: $0) }
+    throw Failure(reason: "\(name) failed with \(code): \(message ?? "")")
+  }
+}
+
 /// A build of SQLite that encrypts, and how it is used: by raw key, with its defaults.
 enum CipherKind: String {
   case sqlCipher = "SQLCipher"
