@@ -234,16 +234,7 @@ extension Fleet {
     } else {
       try checkIsPresent(transaction)
     }
-    // What is no longer shared has left the carrier. If it is shared again, it is new.
-    let new =
-      isJoining
-      ? membership.members.collections(newSince: try Authority(verified: before.authority).version)
-      : membership.members.collections(newSince: self.membership.members)
-    if isJoining || !new.isEmpty || membership.members.collections != self.membership.members.collections {
-      try transaction.removeRecords(of: membership.id, notIn: membership.members.collections)
-      for name in new { try transaction.removeRecords(in: name, of: membership.id) }
-      try Consent.adopt(membership.members, new: isJoining ? [] : new, of: membership.id, transaction)
-    }
+    try adoptCollections(of: membership, sinceJoining: isJoining ? before : nil, transaction)
     // Only with all records here can they be merged.
     if view.isComplete { try Consent.agree(to: agreeing, of: membership.id, transaction) }
     let consent = try Consent(transaction, membership.id, membership.members)
@@ -260,19 +251,7 @@ extension Fleet {
       wentBack: isRollbackAccepted || relation == .cutOff
         ? nil : .forked(seen: self.membership.seen, found: head.number),
       relation: relation)
-    var authors = AuthorCheck(membership.members, in: membership.authority.fleet)
-    var records: [(record: Record, place: [UInt8], digest: [UInt8])] = []
-    for (place, bytes, digest) in changes.present {
-      if let opened = prepared?.records[place]?.record {
-        records.append((opened, place, digest))
-      } else {
-        let record = try Record(opening: bytes, at: place, membership.keys)
-        try authors.check(record, FleetKeys.object(place))
-        records.append((record, place, digest))
-      }
-    }
-    // In key order, not in name order, so that the store's pages fill one after another.
-    records.sort { ($0.record.collection, $0.record.key) < ($1.record.collection, $1.record.key) }
+    let records = try opened(changes.present, prepared, membership)
     for (record, place, digest) in records { try merge.take(record, at: place, digest: digest) }
     // By key: under a new key they have other names.
     for row in changes.absent where try isStillNamed(row, membership.id, transaction) {
@@ -289,6 +268,41 @@ extension Fleet {
     if isRollbackAccepted || relation != .following || !agreeing.isEmpty { membership.setPushed(-1) }
     try membership.save(transaction)
     return merge
+  }
+
+  /// Adopts the collections that a membership shares: what is no longer shared has left the carrier, and is new if it is shared again.
+  ///
+  /// - Parameter stored: What the store knew of the fleet as its host joined; nil if it joined before.
+  private func adoptCollections(
+    of membership: Membership, sinceJoining stored: StoredFleet?, _ transaction: FleetTransaction
+  ) throws {
+    let (members, known) = (membership.members, self.membership.members)
+    let new =
+      try stored.map { members.collections(newSince: try Authority(verified: $0.authority).version) }
+      ?? members.collections(newSince: known)
+    guard stored != nil || !new.isEmpty || members.collections != known.collections else { return }
+    try transaction.removeRecords(of: membership.id, notIn: members.collections)
+    for name in new { try transaction.removeRecords(in: name, of: membership.id) }
+    try Consent.adopt(members, new: stored == nil ? new : [], of: membership.id, transaction)
+  }
+
+  private typealias OpenedRecord = (record: Record, place: [UInt8], digest: [UInt8])
+
+  /// Opens records, and checks who wrote them.
+  ///
+  /// - Returns: The records in key order, not in name order, so that the store's pages fill one after another.
+  private func opened(
+    _ present: [(place: [UInt8], bytes: [UInt8], digest: [UInt8])], _ prepared: PreparedRecords?,
+    _ membership: Membership
+  ) throws -> [OpenedRecord] {
+    var authors = AuthorCheck(membership.members, in: membership.authority.fleet)
+    let records = try present.map { place, bytes, digest -> OpenedRecord in
+      if let opened = prepared?.records[place]?.record { return (opened, place, digest) }
+      let record = try Record(opening: bytes, at: place, membership.keys)
+      try authors.check(record, FleetKeys.object(place))
+      return (record, place, digest)
+    }
+    return records.sorted { ($0.record.collection, $0.record.key) < ($1.record.collection, $1.record.key) }
   }
 
   /// Refuses to continue if another program has synced the store, or left the fleet.
@@ -357,16 +371,23 @@ extension Fleet {
     }
     // The store knows what the carrier has lost.
     if isComplete { changed.absent += rows.values.filter { !$0.digest.isEmpty } }
-    for keys in membership.keys.collections {
-      let set = changed.sets[keys.folder] ?? RecordSet()
-      changed.sets[keys.folder] = set
-      guard let expected = head.collection(keys.folder), counts[keys.folder] ?? 0 == expected.recordCount,
+    try Self.verify(&changed.sets, counts, against: head, membership)
+    return changed
+  }
+
+  /// Compares the records of each collection, by their number and their digest, with what the head has signed.
+  private static func verify(
+    _ sets: inout [[UInt8]: RecordSet], _ counts: [[UInt8]: UInt64], against head: Head, _ membership: Membership
+  ) throws {
+    for folder in membership.keys.collections.map(\.folder) {
+      let set = sets[folder] ?? RecordSet()
+      sets[folder] = set
+      guard let expected = head.collection(folder), counts[folder] ?? 0 == expected.recordCount,
         ConstantTime.isEqual(try set.digest, expected.setDigest)
       else {
         throw FleetError.damaged(
           object: Head.object, reason: "the records do not match its commit \(head.number)")
       }
     }
-    return changed
   }
 }
