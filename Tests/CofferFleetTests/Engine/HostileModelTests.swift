@@ -8,7 +8,7 @@ import Testing
 
 /// Random histories of four hosts under everything at once: a carrier that changes, repeats and drops objects, is put back, and shows two
 /// states for up to 200 commits; clocks that are wrong by days; clones; hosts that leave, join again, and get an old store back; new keys;
-/// collections that are no longer shared, and again; hosts that are killed.
+/// collections that are no longer shared, and again, or taken from a member, and given back; hosts that are killed.
 ///
 /// `COFFER_SOAK=1` runs 1,000 of them.
 @Suite("Random histories of a fleet under attack")
@@ -40,6 +40,7 @@ private final class HostileHistory {
   private let carrier = MemoryCarrier(
     limits: CarrierLimits(operationCount: 16, requestByteCount: 70_000, objectByteCount: 4_000))
   private let names = ["a", "b", "c", "d"]
+  private var memberNames = ["a", "b", "c", "d"]
   private var hosts: [Host] = []
   private var isMember = [true, true, true, true]
   private var time: Int64 = 2_000_000
@@ -88,7 +89,7 @@ private final class HostileHistory {
     let lead: Int64 = chance(10) ? [-2 * 86_400, 240, 20 * 3_600, 100 * 86_400][roll(4)] : 0
     host.setTime(time + lead)
     defer { host.setTime(time) }
-    switch roll(22) {
+    switch roll(24) {
     case 0..<5 where index != 3: try await set("\(roll(6))", "\(host.name)\(step)", on: host)
     case 5 where index != 3:
       try await host.connection.readWrite { [key = "\(roll(6))"] in
@@ -113,6 +114,7 @@ private final class HostileHistory {
     case 16: try await asAdmin { try await $0.renewKey() }
     case 17: try await removeForGood(step)
     case 18 where index > 0: try await oldStore(index)
+    case 19..<21 where index > 0: try await giveAndTake(index)
     default: try await sync(index)
     }
     // Removals were forgotten: no older state is put back.
@@ -220,6 +222,7 @@ private final class HostileHistory {
   private func join(_ index: Int) async throws {
     joinCount += 1
     let name = "\(names[index])-\(joinCount)"
+    memberNames[index] = name
     var invitation: Invitation?
     try await asAdmin { invitation = try await $0.invite(name, role: index == 3 ? .reader : .writer) }
     try await hosts[index].join(try #require(invitation), carrier)
@@ -277,15 +280,29 @@ private final class HostileHistory {
   private func reshare(_ step: Int) async throws {
     try await asAdmin { [isShared] in try await $0.share(collections: isShared ? ["web"] : ["flags", "web"]) }
     isShared.toggle()
-    for index in 1..<4 where isMember[index] {
-      try await sync(index)
-      if isShared, try await hosts[index].fleet.status().waitingCollections == ["flags"] {
-        try await hosts[index].fleet.accept(collections: ["flags"])
-      }
-    }
+    for index in 1..<4 { try await accept(index) }
     try await hosts[0].connection.readWrite {
       try $0.setObject("\(step)", forKey: "flag", inCollection: "flags")
     }
+  }
+
+  /// An admin sets which collections a member has.
+  private func giveAndTake(_ index: Int) async throws {
+    guard isMember[index] else { return }
+    try await give([nil, ["web"], [], isShared ? ["flags"] : []][roll(4)], to: index)
+    if chance(2) { try await accept(index) }
+  }
+
+  private func give(_ collections: [String]?, to index: Int) async throws {
+    try await asAdmin { [name = memberNames[index]] in try await $0.setCollections(collections, of: name) }
+  }
+
+  /// A host syncs, and agrees to all that waits there.
+  private func accept(_ index: Int) async throws {
+    guard isMember[index] else { return }
+    try await sync(index)
+    let waiting = try await hosts[index].fleet.status().waitingCollections
+    if !waiting.isEmpty { try await hosts[index].fleet.accept(collections: waiting) }
   }
 
   /// A key that all have had, and that is removed.
@@ -323,6 +340,10 @@ private final class HostileHistory {
   func end() async throws {
     for host in hosts { host.setTime(time) }
     for index in 1..<4 where !isMember[index] { try await join(index) }
+    for index in 1..<4 {
+      try await give(nil, to: index)
+      try await accept(index)
+    }
     for _ in 0..<4 {
       for index in 0..<4 {
         try await sync(index, isLast: true)
