@@ -236,7 +236,8 @@ extension Fleet {
     }
     try adoptCollections(of: membership, sinceJoining: isJoining ? before : nil, transaction)
     // Only with all records here can they be merged.
-    if view.isComplete { try Consent.agree(to: agreeing, of: membership.id, transaction) }
+    let agreeing = view.isComplete ? self.agreeing : []
+    try Consent.agree(to: agreeing, of: membership.id, transaction)
     let consent = try Consent(transaction, membership.id, membership.members)
     try Self.check(consent.agreed, transaction, except: membership.id)
     let changes = try changed(objects, prepared, head, view.isComplete, membership, transaction)
@@ -244,7 +245,7 @@ extension Fleet {
     let seen = self.membership.head?.number ?? UInt64(clamping: before.number)
     var merge = try Merge(
       transaction: transaction, fleet: membership.id, before: before, members: membership.members, me: membership.me,
-      consent: consent, isJoining: isJoining,
+      consent: consent, isJoining: isJoining, agreeing: agreeing,
       forgetful: membership.keys.collections.filter { keys in
         head.collection(keys.folder).map { $0.horizon > seen } ?? false
       }.map(\.name),

@@ -21,6 +21,8 @@ struct Merge {
   /// The fleet's row before the merge.
   let before: StoredFleet
   let isJoining: Bool
+  /// The collections that this host has agreed to since the last sync.
+  private let agreeing: [String]
   /// The collections in which removals that the store has not seen may be missing.
   private let forgetful: [String]
   /// The error for a record older than the one that was seen; nil if a rollback of the carrier was accepted.
@@ -45,10 +47,11 @@ struct Merge {
 
   init(
     transaction: FleetTransaction, fleet: Int64, before: StoredFleet, members: Members, me: Members.Member,
-    consent: Consent, isJoining: Bool, forgetful: [String], wentBack: FleetError?, relation: Fleet.Relation
+    consent: Consent, isJoining: Bool, agreeing: [String], forgetful: [String], wentBack: FleetError?,
+    relation: Fleet.Relation
   ) throws {
     (self.transaction, self.fleet, self.members, self.me) = (transaction, fleet, members, me)
-    (self.consent, self.isJoining) = (consent, isJoining)
+    (self.consent, self.isJoining, self.agreeing) = (consent, isJoining, agreeing)
     rules = try transaction.rules(of: fleet)
     (self.before, self.forgetful) = (before, forgetful)
     (self.wentBack, self.relation) = (wentBack, relation)
@@ -56,6 +59,10 @@ struct Merge {
 
   private func hasForgotten(_ collection: String) -> Bool {
     forgetful.contains { $0.utf8.elementsEqual(collection.utf8) }
+  }
+
+  private func isNew(_ collection: String) -> Bool {
+    isJoining || agreeing.contains { $0.utf8.elementsEqual(collection.utf8) }
   }
 
   func rule(_ collection: String) -> FleetRule {
@@ -141,8 +148,8 @@ struct Merge {
       return try set(theirs, record, over: local?.value)
     }
     if local?.value == theirs { return local?.version ?? 0 }
-    // A store that joins has not seen the record, and so has no opinion on it.
-    if isJoining, row == nil, let local { return try takeTheirs(theirs, record, over: local) }
+    // A store that joins, or agrees to a collection, has not seen the record, and so has no opinion on it.
+    if row == nil, let local, isNew(record.collection) { return try takeTheirs(theirs, record, over: local) }
     switch rule(record.collection) {
     case .theirsWins: return try takeTheirs(theirs, record, over: local)
     case .oursWins: return try keepOurs(over: theirs, record, isConflict: record.author != me.id)
@@ -229,6 +236,8 @@ struct Merge {
 
   func isEarlier(_ record: Record, than ours: HybridClock) -> Bool {
     if record.clock.isAhead(of: now) { return true }
+    // A change from when this host's own clock was wrong.
+    if ours.isAhead(of: now) { return false }
     return ours == record.clock ? record.author < me.id : record.clock < ours
   }
 

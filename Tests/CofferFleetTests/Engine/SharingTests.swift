@@ -111,6 +111,25 @@ struct SharingTests {
     #expect(try reader.get("allow", in: "sudo") == "no")
   }
 
+  @Test("and is taken from a member and given back brings nothing back there that was removed meanwhile")
+  func givenBack() async throws {
+    let hosts = try await fleet(of: "a", "b", on: carrier)
+    for key in ["revoked-token", "kept", "changed"] { try hosts[0].set("old", key) }
+    for host in hosts { try await host.sync() }
+    try await hosts[0].fleet.setCollections([], of: "b")
+    try await hosts[1].sync()
+    try hosts[0].set(nil, "revoked-token")
+    try hosts[0].set("new", "changed")
+    try hosts[1].set("own", "local")
+    try await hosts[0].sync()
+    try await hosts[0].fleet.setCollections(nil, of: "b")
+    try await hosts[1].sync()
+    try await hosts[1].fleet.accept(collections: ["web"])
+    for host in hosts { try await host.sync() }
+    for host in hosts { #expect(try host.contents() == ["kept": "old", "changed": "new", "local": "own"]) }
+    #expect(try hosts[1].history("revoked-token") == ["old"])
+  }
+
   @Test("waits on a host where it is sealed, and everything else goes on; unsealed and accepted, it is merged")
   func sealed() async throws {
     let admin = try await Host("a").create(carrier, collections: ["web", "keys"])
