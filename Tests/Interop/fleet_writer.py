@@ -12,14 +12,18 @@ import dataclasses
 import hashlib
 import hmac
 import json
+import pathlib
 import struct
 import sys
 from typing import Optional
 
-import coffer_reader as base
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
-from fleet_reader import derive, digest, raw, text
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "../../clients/reader"))
+
+import coffer_reader as base  # noqa: E402
+from coffer_reader.fleet import derive, digest, raw, text  # noqa: E402
 
 START = 1_790_000_000_000
 ROLES = {"reader": 1, "writer": 2, "admin": 3}

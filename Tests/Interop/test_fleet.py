@@ -13,10 +13,10 @@ import unittest
 
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "clients/reader")]
 
 import coffer_reader as base  # noqa: E402
-import fleet_reader as reader  # noqa: E402
+from coffer_reader import fleet as reader  # noqa: E402
 import fleet_writer as writer  # noqa: E402
 
 FLEETS = [str(HERE / "vectors/fleet-1.json")]

@@ -28,7 +28,8 @@ from typing import Any, Iterator, Optional
 
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+READER = HERE.parents[1] / "clients/reader"
+sys.path[:0] = [str(HERE), str(READER)]
 
 import coffer_reader as reader  # noqa: E402
 import sealing  # noqa: E402
@@ -54,6 +55,7 @@ class Workshop:
             for name, value in os.environ.items()
             if not name.startswith(("PREFS_", "XDG_")) and name != "CREDENTIALS_DIRECTORY"
         }
+        self.environment["PYTHONPATH"] = str(READER)
         for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"):
             place = self.folder / "home" / name.lower()
             place.mkdir(parents=True, mode=0o700)
@@ -156,7 +158,7 @@ class Place:
         elif secret[0].startswith("--vault"):
             secret = ("--key-file", self.key, *secret)
         return WORKSHOP.run(
-            sys.executable, "-B", HERE / "coffer_reader.py", self.store, *secret, "-o", self.plain,
+            sys.executable, "-B", "-m", "coffer_reader", self.store, *secret, "-o", self.plain,
             passphrase=passphrase,
         )
 

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Reads and verifies a fleet with nothing but FLEET.md: from a JSON file with its objects, and an invitation.
 
     fleet_reader.py FLEET.json      (prints what the fleet holds)
@@ -15,12 +14,13 @@ import struct
 import sys
 from typing import Any, Optional
 
-import coffer_reader as base
 from cryptography.exceptions import InvalidSignature, InvalidTag
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from . import store as base
 
 FORMAT = 1
 ROLES = {1: "reader", 2: "writer", 3: "admin"}

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Reads a Coffer store without Coffer. Written from FORMAT.md and nothing else.
 
     coffer_reader.py STORE (--key-file FILE | --passphrase-fd N | --recovery-key-fd N)
@@ -47,9 +46,7 @@ try:
     from cryptography.hazmat.primitives.kdf.pbkdf2 import PBKDF2HMAC
     from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 except ImportError:
-    if __name__ == "__main__":
-        sys.exit("coffer_reader: The Python package cryptography is not installed.")
-    raise
+    raise ImportError("coffer_reader needs the Python package cryptography.") from None
 
 try:
     from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
@@ -1397,7 +1394,3 @@ def main(arguments: Optional[list] = None) -> int:
         print(f"coffer_reader: {error.strerror}.", file=sys.stderr)
         return 14
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,3 @@
+"""Reads stores and fleets of Coffer without Coffer."""
+
+from .store import *  # noqa: F403

@@ -1,0 +1,5 @@
+import sys
+
+from .store import main
+
+sys.exit(main())
