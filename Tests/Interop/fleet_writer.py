@@ -22,8 +22,9 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "../../clients/reader"))
 
-import coffer_reader as base  # noqa: E402
-from coffer_reader.fleet import derive, digest, raw, text  # noqa: E402
+from coffer_reader.ciphers import XAES  # noqa: E402
+from coffer_reader.fleet_objects import derive, digest, raw, text  # noqa: E402
+from coffer_reader.values import STRING  # noqa: E402
 
 START = 1_790_000_000_000
 ROLES = {"reader": 1, "writer": 2, "admin": 3}
@@ -125,7 +126,7 @@ class Fleet:
 
     def seal(self, key: bytes, additional: bytes, plain: bytes) -> bytes:
         nonce = self.random.take(24)
-        return nonce + base.XAES(key).seal(nonce, plain, additional)
+        return nonce + XAES(key).seal(nonce, plain, additional)
 
     def additional(self, purpose: str, place: bytes) -> bytes:
         return f"coffer fleet v1 {purpose}".encode() + self.id + numbers("I", self.epoch) + place
@@ -246,7 +247,7 @@ class Fleet:
         body = numbers("BQQ", form, change.counter, change.clock) + change.author.id
         body += text(change.collection) + text(change.key) + text("")
         if change.value is not None:
-            body += bytes([0, base.STRING]) + change.value.encode()
+            body += bytes([0, STRING]) + change.value.encode()
         return body
 
     def signed(self, changes: list) -> list:

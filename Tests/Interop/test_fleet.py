@@ -15,12 +15,13 @@ sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "clients/reader")]
 
-import coffer_reader as base  # noqa: E402
 from coffer_reader import fleet as reader  # noqa: E402
+from coffer_reader.errors import Damaged, NewerFormat  # noqa: E402
+from coffer_reader.fleet_objects import Reader, open_sealed  # noqa: E402
 import fleet_writer as writer  # noqa: E402
 
 FLEETS = [str(HERE / "vectors/fleet-1.json")]
-REFUSED = (reader.Damaged, reader.NewerFormat)
+REFUSED = (Damaged, NewerFormat)
 
 
 class FleetTests(unittest.TestCase):
@@ -68,7 +69,7 @@ class FleetTests(unittest.TestCase):
         """The objects that pieces replace, and that are not read."""
         names = set()
         for piece, _ in fleet.pieces:
-            parts = reader.Reader.of(fleet.objects[f"s/{fleet.authority.folder}/{piece}"])
+            parts = Reader.of(fleet.objects[f"s/{fleet.authority.folder}/{piece}"])
             while parts.position < len(parts.data):
                 names.add(f"r/{parts.take(8).hex()}/{parts.take(20).hex()}")
                 parts.take(parts.number(4))
@@ -124,7 +125,7 @@ class AttackTests(unittest.TestCase):
                     continue
                 fleet = reader.Fleet(reader.listed(pairs), invitation)
                 found = {
-                    record.key: base.decode_value(record.kind, record.data)
+                    record.key: record.value
                     for record in fleet.records
                     if record.kind is not None and record.collection == "web"
                 }
@@ -162,16 +163,16 @@ class AttackTests(unittest.TestCase):
                     place = bytes.fromhex(name.split("/")[-1]) if name.startswith("r/") else b""
                     label = b"coffer fleet v1 records" + read.invitation.fleet + collection.folder + place + data[:1]
                     try:
-                        reader.open_sealed(collection.keys["records"], label, data[1:])
+                        open_sealed(collection.keys["records"], label, data[1:])
                         found.add(collection.name)
-                    except reader.Damaged:
+                    except Damaged:
                         pass
             self.assertNotIn("payroll", found)
         _, now = fleets[0]
         self.assertEqual((now.collections, len(now.shared)), (["web"], 2))
         self.assertEqual({record.collection for record in now.records}, {"web"})
         prefix, sealed = now.sealed_members
-        body = reader.open_sealed(now.keys["members"], now._additional_data("members", prefix), sealed)
+        body = open_sealed(now.keys["members"], now._additional_data("members", prefix), sealed)
         self.assertIn(b"victim", body)
         self.assertNotIn(b"payroll", body)
 
