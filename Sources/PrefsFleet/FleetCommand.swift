@@ -22,7 +22,8 @@ package struct FleetCommand: AsyncParsableCommand {
 
       The password of an etcd user comes from --password-file, or from the file that PREFS_FLEET_PASSWORD_FILE names, or \
       from the systemd credential prefs-fleet-password. Certificates are named in the address, with the options ca, cert \
-      and key.
+      and key. The vault, if a shared collection is sealed, opens with the key that `prefs unlock` keeps, or with --vault-key-file, \
+      --vault-key-fd or PREFS_VAULT_KEY_FILE.
 
       The exit codes are those of prefs: `prefs --exit-codes`.
       """,
@@ -40,7 +41,7 @@ package struct FleetCommand: AsyncParsableCommand {
         name: "For admins",
         subcommands: [
           InviteCommand.self, MembersCommand.self, RemoveCommand.self, RenewKeyCommand.self, ShareCommand.self,
-          CollectionsCommand.self, GreatestAgeCommand.self,
+          CollectionsCommand.self, SealCollectionsCommand.self, UnsealCollectionsCommand.self, GreatestAgeCommand.self,
         ]),
     ])
 

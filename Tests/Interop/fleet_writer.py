@@ -87,6 +87,7 @@ class Shared:
     horizon: int = 0
     # What the head has of it.
     head: bytes = b""
+    is_sealed: int = 0
 
 
 class Fleet:
@@ -153,6 +154,7 @@ class Fleet:
         self.collections[name] = new
         if earlier is None:
             return
+        new.is_sealed = earlier.is_sealed
         prefix = f"r/{earlier.folder.hex()}/"
         bodies = [body for name, body in self.records.items() if name.startswith(prefix)]
         self.objects = {name: data for name, data in self.objects.items() if not name.startswith(prefix)}
@@ -199,7 +201,8 @@ class Fleet:
             data += member.id + self.seal(key, place, self.fleet_key + rings[member.collections])
         body = text(self.name) + numbers("IIH", 90, 0, len(self.collections))
         for shared in self.shared():
-            name = text(shared.name) + bytes(-len(text(shared.name)) % 64)
+            name = text(shared.name) + bytes([shared.is_sealed])
+            name += bytes(-len(name) % 64)
             place = b"coffer fleet v1 collection" + self.id + shared.folder
             sealed = self.seal(shared.keys["collection"], place, name)
             body += shared.folder + numbers("II", 1, len(sealed)) + sealed
@@ -669,6 +672,23 @@ def divided_admin(fleet: Fleet) -> list:
     return []
 
 
+# MARK: Sealed collections
+
+
+@case("a collection that is sealed in the fleet", GENUINE)
+def sealed(fleet: Fleet) -> list:
+    fleet.collections["web"].is_sealed = 1
+    fleet.publish(fleet.members[0])
+    return []
+
+
+@case("a collection that is neither sealed in the fleet nor not")
+def sealed_otherwise(fleet: Fleet) -> list:
+    fleet.collections["web"].is_sealed = 2
+    fleet.publish(fleet.members[0])
+    return []
+
+
 def cases() -> list:
     found = []
     for number, (description, accepted, function) in enumerate(CASES):
@@ -681,6 +701,7 @@ def cases() -> list:
                 "objects": {name: data.hex() for name, data in sorted((fleet.shown or fleet.objects).items())},
                 "listed": [{"name": name, "bytes": data.hex(), "times": times} for name, data, times in listed],
                 **({} if accepted is None else {"contents": accepted}),
+                **({"sealed": True} if fleet.collections["web"].is_sealed == 1 else {}),
             }
         )
     return found

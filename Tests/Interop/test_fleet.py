@@ -130,6 +130,7 @@ class AttackTests(unittest.TestCase):
                     if record.kind is not None and record.collection == "web"
                 }
                 self.assertEqual(found, case["contents"])
+                self.assertEqual([one.is_sealed for one in fleet.by_folder.values()].count(True), case.get("sealed", False))
                 fleet.check_log()
 
     def test_proves_descent_at_any_distance(self):

@@ -55,7 +55,7 @@ extension Fleet {
     try await turns.take {
       let head = try await currentHead()
       try await checkSuccession(head)
-      return head == membership.stored.head
+      return try head == membership.stored.head && !isResuming()
     }
   }
 
@@ -68,8 +68,9 @@ extension Fleet {
   /// - Throws: `CofferError`.
   public func findings() throws -> [String] {
     try connection.readFleets { transaction in
-      let consent = try Consent(transaction, membership.id, membership.members)
-      return try transaction.findings(of: membership.id, in: consent.agreed)
+      // Those of a sealed collection cannot be read while the vault is locked.
+      let readiness = try Readiness(transaction, membership)
+      return try transaction.findings(of: membership.id, in: readiness.taken(hasAllRecords: true))
     }
   }
 

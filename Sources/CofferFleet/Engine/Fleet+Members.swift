@@ -122,13 +122,17 @@ extension Fleet {
   /// Members that were invited to all collections get an added one, and its contents are merged from all hosts that accept it, see
   /// ``accept(collections:)``. Those of a dropped one stay on each host, and leave the carrier; shared again, it has another key.
   ///
-  /// - Throws: ``FleetError/notAllowed(role:)`` if this host is not an admin, `.collectionSealed`, `.collectionShared`; what
-  ///   ``sync()`` throws.
+  /// An added one that is sealed here is sealed in the fleet, see ``seal(collections:)``.
+  ///
+  /// - Throws: ``FleetError/notAllowed(role:)`` if this host is not an admin, `.collectionShared`; what ``sync()`` throws.
   public func share(collections: [String]) async throws {
     let names = Array(Set(collections.map(ByteString.init))).sorted().map(\.string)
-    try connection.readFleets { try Self.check(names, $0, except: membership.id) }
+    let sealed = try connection.readFleets { transaction in
+      try Self.check(names, transaction, except: membership.id)
+      return try Self.sealedHere(names, transaction)
+    }
     try await change { members, _ in
-      try members.share(names, from: members.version + 1)
+      try members.share(names, from: members.version + 1) { sealed.contains(ByteString($0)) }
       return false
     }
     try await sync()
@@ -136,9 +140,9 @@ extension Fleet {
 
   /// Agrees to collections that were shared after this host joined: from then on it takes and gives their contents.
   ///
-  /// They wait until then, see ``FleetStatus/waitingCollections``. On the host of the admin who shares them they do not.
+  /// They wait until then, see ``FleetStatus/waits``. On the host of the admin who shares them they do not.
   ///
-  /// - Throws: ``FleetError/collectionNotWaiting(_:)``, `.collectionSealed`, `.collectionShared`; what ``sync()`` throws.
+  /// - Throws: ``FleetError/collectionNotWaiting(_:)``, `.collectionShared`; what ``sync()`` throws.
   @discardableResult
   public func accept(collections: [String]) async throws -> SyncReport {
     try await turns.take {
@@ -170,7 +174,7 @@ extension Fleet {
     try await sync()
     try await turns.take {
       try await edit(body)
-      set(.inStep)
+      set(try standing())
     }
   }
 
@@ -231,7 +235,11 @@ extension Fleet {
         // Who shares a collection agrees to it.
         try Consent.adopt(next.members, new: [], of: old.id, transaction)
       }
-      for record in resealed {
+      var backlog = try Backlog(transaction, old.id)
+      backlog.keep(next.members.collections)
+      try backlog.save(transaction, of: old.id)
+      // What was passed over stays as the store was in step with it.
+      for record in resealed where backlog[record.collection] == nil {
         guard var row = try transaction.record(named: record.earlier, of: old.id) else { continue }
         (row.name, row.digest) = (record.place, record.digest)
         try transaction.save(row, of: old.id)
@@ -247,6 +255,7 @@ extension Fleet {
 
   /// A record under the new key of its collection.
   private struct Resealed {
+    let collection: String
     /// Its place under the earlier key, and under the new one.
     let earlier: [UInt8]
     let place: [UInt8]
@@ -287,23 +296,31 @@ extension Fleet {
     guard let view = present, view.head == old.stored.head else { return nil }
     var objects = view.objects
     for (place, record) in try await pieces(of: head, old.keys) { objects[FleetKeys.object(place)] = .some(record) }
-    let verified = try connection.readFleets { transaction in
+    var verified = try connection.readFleets { transaction in
       try checkIsPresent(transaction)
-      return try transaction.records(of: old.id).filter { !$0.digest.isEmpty }
+      let backlog = try Backlog(transaction, old.id)
+      let rows = try transaction.records(of: old.id).filter { !$0.digest.isEmpty }
+      let records = rows.map { (collection: $0.collection, place: $0.name, digest: $0.digest) }
+      return (records: records.filter { backlog[$0.collection] == nil }, passed: backlog.entries.map(\.collection))
+    }
+    // What the store has not taken is verified only now.
+    for name in verified.passed where renewed.contains(where: { $0.name.utf8.elementsEqual(name.utf8) }) {
+      verified.records += try Self.verified(objects, in: name, under: head, old)
     }
     var resealed: [Resealed] = []
-    for row in verified {
-      guard let keys = renewed.first(where: { $0.name.utf8.elementsEqual(row.collection.utf8) }) else { continue }
-      let object = FleetKeys.object(row.name)
-      guard let bytes = objects[object] ?? nil, ConstantTime.isEqual(try bytes.digest, row.digest) else {
+    for (collection, earlier, digest) in verified.records {
+      guard let keys = renewed.first(where: { $0.name.utf8.elementsEqual(collection.utf8) }) else { continue }
+      let object = FleetKeys.object(earlier)
+      guard let bytes = objects[object] ?? nil, ConstantTime.isEqual(try bytes.digest, digest) else {
         throw FleetError.damaged(object: object, reason: "it does not match commit \(old.seen)")
       }
       // With its author's signature.
-      let record = try Record(opening: bytes, at: row.name, old.keys)
+      let record = try Record(opening: bytes, at: earlier, old.keys)
       let place = try record.place(keys)
       let sealed = try record.sealed(keys, at: place)
       resealed.append(
-        Resealed(earlier: row.name, place: place, object: sealed, digest: try sealed.bytes.digest))
+        Resealed(
+          collection: collection, earlier: earlier, place: place, object: sealed, digest: try sealed.bytes.digest))
     }
     var rest = resealed.map { CarrierChange.put($0.object) }[...]
     while !rest.isEmpty {

@@ -159,12 +159,12 @@ extension Fleet {
   }
 
   /// How a state of the carrier relates to what this store is in step with.
-  enum Relation {
-    case following
+  enum Relation: UInt8 {
+    case following = 0
     /// An admin has changed the members over a head from before this store's: the commits since do not count.
-    case cutOff
+    case cutOff = 1
     /// It does not follow, and someone has accepted that.
-    case unrelated
+    case unrelated = 2
   }
 
   /// Refuses a head that does not follow the one that was seen.
@@ -215,180 +215,6 @@ extension Fleet {
         throw FleetError.damaged(object: name, reason: "it changes a collection that its commit leaves as it is")
       }
       return changes
-    }
-  }
-
-  /// Applies a state to the store, and records that in the same transaction.
-  private func apply(
-    _ objects: [(place: [UInt8], bytes: [UInt8]?)], _ prepared: PreparedRecords?, _ head: Head, _ view: CarrierView,
-    _ membership: Membership, isRollbackAccepted: Bool, _ relation: Relation, _ transaction: FleetTransaction
-  ) throws -> Merge {
-    // This may run twice, with another membership of the same fleet. The previous state is in `self`.
-    var before = self.membership.stored
-    let isJoining = before.head.isEmpty
-    if isJoining {
-      // For the second time, it continues where it was.
-      if let left = try transaction.leftFleet(before.fleet) { before = left }
-      membership.setID(before.id)
-      try membership.save(transaction)
-    } else {
-      try checkIsPresent(transaction)
-    }
-    try adoptCollections(of: membership, sinceJoining: isJoining ? before : nil, transaction)
-    // Only with all records here can they be merged.
-    let agreeing = view.isComplete ? self.agreeing : []
-    try Consent.agree(to: agreeing, of: membership.id, transaction)
-    let consent = try Consent(transaction, membership.id, membership.members)
-    try Self.check(consent.agreed, transaction, except: membership.id)
-    let changes = try changed(objects, prepared, head, view.isComplete, membership, transaction)
-    membership.take(head, view.head, changes.sets, revision: view.revision.text, synced: transaction.time)
-    let seen = self.membership.head?.number ?? UInt64(clamping: before.number)
-    var merge = try Merge(
-      transaction: transaction, fleet: membership.id, before: before, members: membership.members, me: membership.me,
-      consent: consent, isJoining: isJoining, agreeing: agreeing,
-      forgetful: membership.keys.collections.filter { keys in
-        head.collection(keys.folder).map { $0.horizon > seen } ?? false
-      }.map(\.name),
-      wentBack: isRollbackAccepted || relation == .cutOff
-        ? nil : .forked(seen: self.membership.seen, found: head.number),
-      relation: relation)
-    let records = try opened(changes.present, prepared, membership)
-    for (record, place, digest) in records { try merge.take(record, at: place, digest: digest) }
-    // By key: under a new key they have other names.
-    for row in changes.absent where try isStillNamed(row, membership.id, transaction) {
-      try merge.takeAbsence(of: row)
-    }
-    if merge.recoveredCount > 0 {
-      try Twin.find(
-        on: merge.recoveredHosts, isFollowing: relation == .following, transaction, of: membership.id,
-        membership.members)
-    }
-    try merge.letNamesFollow()
-    for application in merge.declaringApplications.sorted() { transaction.noteDeclarations(of: application) }
-    // What the carrier has lost, or lacks in a collection that is new here, may be an old change.
-    if isRollbackAccepted || relation != .following || !agreeing.isEmpty { membership.setPushed(-1) }
-    try membership.save(transaction)
-    return merge
-  }
-
-  /// Adopts the collections that a membership shares: what is no longer shared has left the carrier, and is new if it is shared again.
-  ///
-  /// - Parameter stored: What the store knew of the fleet as its host joined; nil if it joined before.
-  private func adoptCollections(
-    of membership: Membership, sinceJoining stored: StoredFleet?, _ transaction: FleetTransaction
-  ) throws {
-    let (members, known) = (membership.members, self.membership.members)
-    let new =
-      try stored.map { members.collections(newSince: try Authority(verified: $0.authority).version) }
-      ?? members.collections(newSince: known)
-    guard stored != nil || !new.isEmpty || members.collections != known.collections else { return }
-    try transaction.removeRecords(of: membership.id, notIn: members.collections)
-    for name in new { try transaction.removeRecords(in: name, of: membership.id) }
-    try Consent.adopt(members, new: stored == nil ? new : [], of: membership.id, transaction)
-  }
-
-  private typealias OpenedRecord = (record: Record, place: [UInt8], digest: [UInt8])
-
-  /// Opens records, and checks who wrote them.
-  ///
-  /// - Returns: The records in key order, not in name order, so that the store's pages fill one after another.
-  private func opened(
-    _ present: [(place: [UInt8], bytes: [UInt8], digest: [UInt8])], _ prepared: PreparedRecords?,
-    _ membership: Membership
-  ) throws -> [OpenedRecord] {
-    var authors = AuthorCheck(membership.members, in: membership.authority.fleet)
-    let records = try present.map { place, bytes, digest -> OpenedRecord in
-      if let opened = prepared?.records[place]?.record { return (opened, place, digest) }
-      let record = try Record(opening: bytes, at: place, membership.keys)
-      try authors.check(record, FleetKeys.object(place))
-      return (record, place, digest)
-    }
-    return records.sorted { ($0.record.collection, $0.record.key) < ($1.record.collection, $1.record.key) }
-  }
-
-  /// Refuses to continue if another program has synced the store, or left the fleet.
-  func checkIsPresent(_ transaction: FleetTransaction) throws {
-    guard let present = try transaction.fleets().first(where: { $0.id == membership.stored.id }) else {
-      throw FleetError.notJoined
-    }
-    guard present.number == membership.stored.number, present.head == membership.stored.head else { throw Overtaken() }
-  }
-
-  private func isStillNamed(_ row: StoredRecord, _ fleet: Int64, _ transaction: FleetTransaction) throws -> Bool {
-    let present =
-      row.declaration == nil
-      ? try transaction.record(row.key, in: row.collection, of: fleet)
-      : try transaction.declaration(row.key, in: row.collection, of: fleet)
-    return present?.name == row.name
-  }
-
-  private struct Changed {
-    /// Of this member's collections, by folder.
-    var sets: [[UInt8]: RecordSet] = [:]
-    var present: [(place: [UInt8], bytes: [UInt8], digest: [UInt8])] = []
-    var absent: [StoredRecord] = []
-  }
-
-  /// The records that differ from what the store knows, after verifying all of them against the signed head.
-  private func changed(
-    _ objects: [(place: [UInt8], bytes: [UInt8]?)], _ prepared: PreparedRecords?, _ head: Head, _ isComplete: Bool,
-    _ membership: Membership, _ transaction: FleetTransaction
-  ) throws -> Changed {
-    var changed = Changed()
-    var counts: [[UInt8]: UInt64] = [:]
-    for folder in membership.keys.collections.map(\.folder) {
-      changed.sets[folder] = isComplete ? prepared?.sets[folder] : self.membership.sets[folder]
-      counts[folder] = isComplete ? 0 : self.membership.head?.collection(folder)?.recordCount
-    }
-    var changes: [[UInt8]: [UInt8]?] = [:]
-    var rows: [[UInt8]: StoredRecord] = [:]
-    if isComplete {
-      for row in try transaction.records(of: membership.id) { rows[row.name] = row }
-    } else {
-      for object in objects { rows[object.place] = try transaction.record(named: object.place, of: membership.id) }
-    }
-    for (place, bytes) in objects {
-      let folder = FleetKeys.folder(of: place)
-      let row = rows.removeValue(forKey: place)
-      let digest = try prepared?.records[place]?.digest ?? bytes.map { try $0.digest }
-      if !isComplete {
-        if let row, row.digest == digest { continue }
-        if let row, !row.digest.isEmpty { counts[folder, default: 0] &-= 1 }
-      }
-      changes[place] = .some(digest)
-      guard let bytes, let digest else {
-        if let row { changed.absent.append(row) }
-        continue
-      }
-      counts[folder, default: 0] += 1
-      if row?.digest != digest { changed.present.append((place, bytes, digest)) }
-    }
-    if !isComplete {
-      try RecordSet.update(&changed.sets, changes) {
-        try transaction.digests(ofNamesBeginningWith: $0, of: membership.id)
-      }
-    } else if prepared == nil {
-      changed.sets = try RecordSet.sets(changes.lazy.compactMap { change in change.value.map { (change.key, $0) } })
-    }
-    // The store knows what the carrier has lost.
-    if isComplete { changed.absent += rows.values.filter { !$0.digest.isEmpty } }
-    try Self.verify(&changed.sets, counts, against: head, membership)
-    return changed
-  }
-
-  /// Compares the records of each collection, by their number and their digest, with what the head has signed.
-  private static func verify(
-    _ sets: inout [[UInt8]: RecordSet], _ counts: [[UInt8]: UInt64], against head: Head, _ membership: Membership
-  ) throws {
-    for folder in membership.keys.collections.map(\.folder) {
-      let set = sets[folder] ?? RecordSet()
-      sets[folder] = set
-      guard let expected = head.collection(folder), counts[folder] ?? 0 == expected.recordCount,
-        ConstantTime.isEqual(try set.digest, expected.setDigest)
-      else {
-        throw FleetError.damaged(
-          object: Head.object, reason: "the records do not match its commit \(head.number)")
-      }
     }
   }
 }

@@ -67,6 +67,7 @@ struct CreateCommand: AsyncParsableCommand {
       let report = try await fleet.sync()
       let settings = DisplayText.count(report.pushedCount, "setting", "settings")
       options.common.note("created the fleet \"\(name)\", with \(settings).")
+      try await fleet.noteWaits(options.common)
       try report.checkProblems()
     }
   }

@@ -22,10 +22,12 @@ struct FleetAttackTests {
     let listed: [Listed]
     /// Nil for what everyone must refuse.
     let contents: [String: String]?
+    /// Whether they are sealed in the fleet.
+    let sealed: Bool?
 
     enum CodingKeys: String, CodingKey {
       case name = "case"
-      case invitation, objects, listed, contents
+      case invitation, objects, listed, contents, sealed
     }
 
     var testDescription: String { name }
@@ -60,8 +62,11 @@ struct FleetAttackTests {
       #expect(try host.contents() == [:])
       return
     }
+    let isSealed = attack.sealed ?? false
+    if isSealed { try host.seal() }
     try await host.join(invitation, listing)
     #expect(try host.contents() == contents)
+    #expect(await host.fleet.membership.members.sealedCollections == (isSealed ? ["web"] : []))
   }
 
   /// A carrier that holds the objects; in memory if nil.

@@ -199,17 +199,6 @@ struct FleetRefusalTests {
     #expect(running.end() == 0)
   }
 
-  @Test("A sealed collection is not shared")
-  func sealed() async throws {
-    let place = try await CarrierPlace(.file)
-    let office = try ToolHost("office")
-    try office.set("web/theme", "dark")
-    let key = office.home.file("vault-key")
-    #expect(try office.prefs(["seal", "web", "--vault-key-file", key]).code == 0)
-    let run = try office.fleet("create", "team", "--at", place.address, "-c", "web")
-    #expect(run.code == 11 && run.message.contains("sealed"), "\(run)")
-  }
-
   @Test("A read-only store shows its status, and pulls nothing")
   func readOnly() async throws {
     let place = try await CarrierPlace(.file)

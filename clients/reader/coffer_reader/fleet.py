@@ -171,7 +171,11 @@ class Fleet:
                 for purpose in ("names", "records", "collection")
             }
             place = b"coffer fleet v1 collection" + fleet + collection.folder
-            collection.name = Reader(open_sealed(collection.keys["collection"], place, collection.sealed_name)).text()
+            named = Reader(open_sealed(collection.keys["collection"], place, collection.sealed_name))
+            collection.name, flag = named.text(), named.number(1)
+            if flag > 1:
+                raise Damaged("a collection has an unknown flag")
+            collection.is_sealed = flag == 1
         self.by_folder = {collection.folder: collection for collection in collections}
         self.collections = sorted((collection.name or "" for collection in collections), key=str.encode)
         if len(set(self.collections)) != len(collections):
