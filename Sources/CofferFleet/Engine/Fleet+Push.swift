@@ -135,6 +135,8 @@ extension Fleet {
 
   /// Commits changes, so that others see all of them or none.
   ///
+  /// Modelled in `Documentation/Models/FleetCommit.pml`.
+  ///
   /// - Returns: False if another member was faster; then nothing was changed.
   func commit(_ drafts: [Draft], forgets: Bool = false) async throws -> Bool {
     let changes: [CarrierChange] = drafts.map { draft in
@@ -249,6 +251,8 @@ extension Fleet {
   /// objects, and commits a head without pieces.
   ///
   /// Any writer may repeat any step: all writers put the same bytes.
+  ///
+  /// Modelled in `Documentation/Models/FleetCommit.pml`.
   func settleEarlier() async throws -> Bool {
     guard let head = membership.head, !head.pieces.isEmpty else { return true }
     let changes: [CarrierChange] = try await pieces(of: head, membership.keys).map { place, record in
