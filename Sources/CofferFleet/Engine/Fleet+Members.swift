@@ -184,6 +184,8 @@ extension Fleet {
   private static let politeAttemptCount = 5
 
   /// Publishes other members, in a turn.
+  ///
+  /// Modelled in `Documentation/Models/FleetEpoch.pml`.
   func edit(_ body: (inout Members, Int64) throws -> Bool) async throws {
     var report = SyncReport()
     for attempt in 0..<Self.attemptCount {
@@ -209,6 +211,8 @@ extension Fleet {
   }
 
   /// Replaces members and head together; for the new key of a collection, seals its records under it in an unused folder first.
+  ///
+  /// Modelled in `Documentation/Models/FleetEpoch.pml`.
   ///
   /// - Parameter view: The state with which this store is in step, to replace also a head that has followed since; nil to do nothing then.
   private func publish(_ edition: MembersEdition, over view: CarrierView?) async throws -> Bool {

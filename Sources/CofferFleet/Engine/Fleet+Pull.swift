@@ -70,6 +70,8 @@ extension Fleet {
 
   /// Applies a state of the carrier, whole or not at all.
   ///
+  /// Modelled in `Documentation/Models/FleetEpoch.pml`.
+  ///
   /// - Returns: What was applied: all, if only changes were read, and all were needed.
   @discardableResult
   func take(
