@@ -77,6 +77,8 @@ extension Store {
     /// Programs that wait for the write lock find the new store once they get it; those that read from memory see that
     /// there was a commit.
     ///
+    /// Modelled in `Documentation/Models/StoreRestore.pml`.
+    ///
     /// - Parameters:
     ///   - check: Called once no other program can write any more; an error that it throws ends this, and nothing is changed.
     ///   - replacing: Runs its argument, the rename.
@@ -203,6 +205,8 @@ extension Store {
   }
 
   /// Completes a restore that put this file in its place: removes the log and the index of the store it replaced.
+  ///
+  /// Modelled in `Documentation/Models/StoreRestore.pml`.
   ///
   /// - Throws: `StorageError.replaced`; `.busy` when another process does the same for too long.
   func settle() throws {

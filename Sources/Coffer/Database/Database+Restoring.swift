@@ -48,6 +48,8 @@ extension Database {
     }
   }
 
+  /// Modelled in `Documentation/Models/StoreRestore.pml`.
+  ///
   /// - Throws: `ReplacedState.Changed` if the store at `path` is no longer what was confirmed.
   private static func restoreOnce(
     at path: String, from backup: String, key: KeySource, force: Bool, options: Options, vfs: EncryptingVFS,

@@ -77,6 +77,8 @@ final class StoreWitness: Sendable {
   /// any other root key says that the store was under a later one, or that more than one replacement was missed. One of another
   /// store says that this one was put in its place: creating and restoring a store change the record themselves.
   ///
+  /// Modelled in `Documentation/Models/StoreRestore.pml`.
+  ///
   /// - Throws: `CofferError.rolledBack`, `.anotherStore`; `StorageError.replaced` if the file was replaced meanwhile, and the
   ///   record may be that of the new one.
   func check(_ record: [UInt8], _ store: Store, _ log: ChangeLog) throws {
@@ -112,6 +114,8 @@ final class StoreWitness: Sendable {
   ///
   /// It costs nothing while no one else commits, except once per ``FreshnessAnchor/interval``, since what shows the commits of
   /// others is not authenticated.
+  ///
+  /// Modelled in `Documentation/Models/RootKey.pml`.
   ///
   /// - Throws: `CofferError.rolledBack`.
   func compare(_ connection: SQLiteConnection) throws {
