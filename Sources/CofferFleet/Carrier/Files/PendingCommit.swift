@@ -7,6 +7,8 @@
 /// After the digest that all files have, the file consists of: a byte, 1, for this format; the name of the condition; a byte, 1, and
 /// the SHA-256 of the required object, or 0 if it must be absent; then each change: a byte, 1, the name and the
 /// object, or 0 and the name of a removed one. A name or object follows its length: four bytes, big-endian.
+///
+/// Modelled in `Documentation/Models/FolderCommit.pml`.
 struct PendingCommit {
   private let conditionName: String
   private let conditionDigest: ObjectDigest?
