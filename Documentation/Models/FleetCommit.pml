@@ -21,10 +21,10 @@
  *   -DWITHOUT_ORDER  the head without the piece comes before the records
  *   -DWITHOUT_SAME_HEAD  records are settled whatever head there is
  *   -DWITHOUT_NOTING_LAST  a change counts as pushed before its head is committed
+ *   -DWITHOUT_SECOND_LOOK  a writer that settles reports damage if the piece is gone, although another one has settled meanwhile
  *
  * Known defects: the code is without these guards, too.
  *   -DWITHOUT_EARLIER_LISTING  the admin lists what it removes after its commit: a writer that has read that may have staged its pieces
- *   -DWITHOUT_SECOND_LOOK  a writer that settles reports damage if the piece is gone, although another one has settled meanwhile
  */
 
 #define LARGE 0

@@ -297,9 +297,9 @@ extension Fleet {
     guard let head = old.head, !renewed.isEmpty else { return [] }
     var present = view
     if present == nil { present = try await CarrierView.readAll(carrier, CarrierBound(head, old.keys)) }
-    guard let view = present, view.head == old.stored.head else { return nil }
+    guard let view = present, view.head == old.stored.head, let pieces = try await pieces() else { return nil }
     var objects = view.objects
-    for (place, record) in try await pieces(of: head, old.keys) { objects[FleetKeys.object(place)] = .some(record) }
+    for (place, record) in pieces { objects[FleetKeys.object(place)] = .some(record) }
     var verified = try connection.readFleets { transaction in
       try checkIsPresent(transaction)
       let backlog = try Backlog(transaction, old.id)

@@ -219,4 +219,17 @@ extension Fleet {
       return changes
     }
   }
+
+  /// The changes in the pieces of the commit that the store is in step with.
+  ///
+  /// - Returns: Nil if another member has committed meanwhile, which may have settled it, and removed them.
+  func pieces() async throws -> [Piece.Change]? {
+    guard let head = membership.head else { return [] }
+    do {
+      return try await pieces(of: head, membership.keys)
+    } catch let error as FleetError {
+      guard try await carrier.read([Head.object]).first?.bytes == membership.stored.head else { return nil }
+      throw error
+    }
+  }
 }

@@ -255,7 +255,8 @@ extension Fleet {
   /// Modelled in `Documentation/Models/FleetCommit.pml`.
   func settleEarlier() async throws -> Bool {
     guard let head = membership.head, !head.pieces.isEmpty else { return true }
-    let changes: [CarrierChange] = try await pieces(of: head, membership.keys).map { place, record in
+    guard let pieces = try await pieces() else { return false }
+    let changes: [CarrierChange] = pieces.map { place, record in
       let object = FleetKeys.object(place)
       return record.map { .put(CarrierObject(name: object, bytes: $0)) } ?? .remove(name: object)
     }
