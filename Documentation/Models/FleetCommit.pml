@@ -11,7 +11,7 @@
  * three times; here it reads for ever.)
  *
  * Models Fleet.commit, publish, settleEarlier, finishSettling and make (Fleet+Push.swift), pull, take and pieces (Fleet+Pull.swift), and
- * publish and clean (Fleet+Members.swift). FLEET.md: "Commits".
+ * publish and removeRemains (Fleet+Members.swift). FLEET.md: "Commits".
  *
  * Twins, in each of which Spin must find an error:
  *   -DWITHOUT_CONDITION  a head replaces whatever head there is
@@ -22,8 +22,6 @@
  *   -DWITHOUT_SAME_HEAD  records are settled whatever head there is
  *   -DWITHOUT_NOTING_LAST  a change counts as pushed before its head is committed
  *   -DWITHOUT_SECOND_LOOK  a writer that settles reports damage if the piece is gone, although another one has settled meanwhile
- *
- * Known defects: the code is without these guards, too.
  *   -DWITHOUT_EARLIER_LISTING  the admin lists what it removes after its commit: a writer that has read that may have staged its pieces
  */
 

@@ -10,7 +10,7 @@
  * Each head that is taken has all of its records. In the end the member is removed, the writer's change is in the newest epoch, also
  * if it was cut off, and each host follows and has the same.
  *
- * Models Fleet.edit, publish, reseal and clean (Fleet+Members.swift), pull, currentHead, take, acceptedMembership and relation
+ * Models Fleet.edit, publish, reseal and removeRemains (Fleet+Members.swift), pull, currentHead, take, acceptedMembership and relation
  * (Fleet+Pull.swift), follow (Fleet+Run.swift), Merge.isLeft, and MembersEdition. FLEET.md: "Authority", "Commits", "Verifying".
  *
  * Twins, in each of which Spin must find an error:
@@ -21,10 +21,10 @@
  *   -DWITHOUT_BASE  an authority does not name the head that it was made on
  *   -DWITHOUT_PUSHING_AGAIN  what a host has pushed and an admin has cut off is not pushed again
  *   -DWITHOUT_LEAVING  a host keeps what others have pushed and an admin has cut off
+ *   -DWITHOUT_EARLIER_LISTING  an admin lists what it removes after its commit: another one may be sealing records for a commit of its own
  *
  * Known defects: the code is without these guards, too.
  *   -DWITHOUT_CHECK_OF_READING  the authority is looked for before everything is read, or, in a stream of changes, not at all
- *   -DWITHOUT_EARLIER_LISTING  an admin lists what it removes after its commit: another one may be sealing records for a commit of its own
  */
 
 #define REMOVER 0

@@ -214,7 +214,7 @@ extension Fleet {
   ///
   /// Modelled in `Documentation/Models/FleetEpoch.pml`.
   ///
-  /// - Parameter view: The state with which this store is in step, to replace also a head that has followed since; nil to do nothing then.
+  /// - Parameter view: All of the state with which this store is in step, to replace also a head that has followed since; nil to do nothing then.
   private func publish(_ edition: MembersEdition, over view: CarrierView?) async throws -> Bool {
     let old = membership
     let condition =
@@ -222,7 +222,11 @@ extension Fleet {
       ? old.condition : CarrierCondition(name: Authority.object(edition.authority.version), bytes: nil)
     let next = try Membership(old.stored)
     try next.take(edition.authority, edition.authorityBytes, members: edition.membersBytes)
-    guard let resealed = try await reseal(from: old, to: next, view, if: condition) else { return false }
+    var present = view
+    if present == nil, let head = old.head, next.members.shared.map(\.folder) != old.members.shared.map(\.folder) {
+      present = try await CarrierView.readAll(carrier, CarrierBound(head, old.keys))
+    }
+    guard let resealed = try await reseal(from: old, to: next, present, if: condition) else { return false }
     let now = try connection.readFleets { $0.time }
     // It follows the current head.
     let following = try next.nextHead(Self.collections(resealed, from: old, to: next), time: now)
@@ -253,7 +257,7 @@ extension Fleet {
     note(bytes)
     membership = next
     try onStep(.didAcknowledge)
-    if next.members.shared.map(\.folder) != old.members.shared.map(\.folder) { _ = try await clean() }
+    if let present { try await removeRemains(in: present) }
     return true
   }
 
@@ -287,6 +291,7 @@ extension Fleet {
   ///
   /// These are the records under the verified head, not all that the carrier lists: what is sealed here is signed, and others accept it.
   ///
+  /// - Parameter view: All of a state of the carrier; nil if no collection has a new key.
   /// - Returns: The new records; nil if another member has committed meanwhile.
   private func reseal(
     from old: Membership, to next: Membership, _ view: CarrierView?, if condition: CarrierCondition
@@ -294,10 +299,8 @@ extension Fleet {
     let renewed = next.keys.collections.filter { keys in
       !old.keys.has(folder: keys.folder) && old.keys.collection(named: keys.name) != nil
     }
-    guard let head = old.head, !renewed.isEmpty else { return [] }
-    var present = view
-    if present == nil { present = try await CarrierView.readAll(carrier, CarrierBound(head, old.keys)) }
-    guard let view = present, view.head == old.stored.head, let pieces = try await pieces() else { return nil }
+    guard !renewed.isEmpty else { return [] }
+    guard let view, view.head == old.stored.head, let pieces = try await pieces() else { return nil }
     var objects = view.objects
     for (place, record) in pieces { objects[FleetKeys.object(place)] = .some(record) }
     var verified = try connection.readFleets { transaction in
@@ -336,20 +339,16 @@ extension Fleet {
     return resealed
   }
 
-  /// Deletes what no head refers to from the carrier: records under earlier keys, and remains of commits that were cut off.
+  /// Deletes what the head that this host has just committed does not refer to, of a state of the carrier before that: records under earlier keys,
+  /// and remains of commits that were cut off.
   ///
-  /// - Returns: False if another member has committed meanwhile.
-  func clean() async throws -> Bool {
-    guard let head = membership.head,
-      let view = try await CarrierView.readAll(carrier, CarrierBound(head, membership.keys)),
-      view.head == membership.stored.head
-    else { return false }
-    let pieces = Set((membership.head?.pieces ?? []).map { Piece.object($0.id, membership.keys) })
+  /// Of what others write for a commit of their own, all that was there before is for one that fails; what they have written since may be for one that
+  /// succeeds, and stays.
+  private func removeRemains(in view: CarrierView) async throws {
     let folders = Set(membership.members.shared.map { Substring($0.folder.hex) })
     let left = view.objects.keys.filter { name in
-      name.hasPrefix("s/") && !pieces.contains(name)
-        || name.hasPrefix("r/") && !folders.contains(name.dropFirst(2).prefix { $0 != "/" })
+      name.hasPrefix("s/") || name.hasPrefix("r/") && !folders.contains(name.dropFirst(2).prefix { $0 != "/" })
     }
-    return try await make(left.sorted().map { .remove(name: $0) })
+    _ = try await make(left.sorted().map { .remove(name: $0) })
   }
 }
