@@ -22,8 +22,6 @@
  *   -DWITHOUT_PUSHING_AGAIN  what a host has pushed and an admin has cut off is not pushed again
  *   -DWITHOUT_LEAVING  a host keeps what others have pushed and an admin has cut off
  *   -DWITHOUT_EARLIER_LISTING  an admin lists what it removes after its commit: another one may be sealing records for a commit of its own
- *
- * Known defects: the code is without these guards, too.
  *   -DWITHOUT_CHECK_OF_READING  the authority is looked for before everything is read, or, in a stream of changes, not at all
  */
 

@@ -42,8 +42,11 @@ extension Fleet {
       // They may have been changed between the two.
       if try objects.count == 1 || Head.membersVersion(of: head) > version { return head }
     }
-    throw FleetError.damaged(object: Head.object, reason: "it was made under members that an admin has replaced")
+    throw Self.outdatedHead
   }
+
+  private static let outdatedHead = FleetError.damaged(
+    object: Head.object, reason: "it was made under members that an admin has replaced")
 
   static func isRollback(_ error: any Error) -> Bool {
     switch error as? FleetError {
@@ -77,6 +80,13 @@ extension Fleet {
   func take(
     _ view: CarrierView, isRollbackAccepted: Bool = false, report: inout SyncReport
   ) async throws -> CarrierView {
+    // A former member may have put its head over the one that came with the authority.
+    let version = self.membership.members.version
+    if try Head.membersVersion(of: view.head) == version, let next = view.objects[Authority.object(version + 1)],
+      next != nil
+    {
+      throw Self.outdatedHead
+    }
     let opened = try await opened(view.head)
     let (membership, head) = (opened.membership, opened.head)
     let relation: Relation
