@@ -16,8 +16,6 @@
  *   -DWITHOUT_ORDER  the object of the condition is replaced before the other one is on the disk
  *   -DWITHOUT_COMPLETING  what a killed writer has left is not completed
  *   -DWITHOUT_CONDITION  it is completed even if the condition does not hold
- *
- * Known defects: the code is without these guards, too.
  *   -DWITHOUT_SYNC_FIRST  the object of the condition gets its name before its contents are on the disk: it may be torn for good
  *   -DWITHOUT_SYNC_OF_LEFT  what a killed writer has left is completed before it is on the disk
  *   -DWITHOUT_SYNC_OF_CONDITION  a writer follows an object of the condition that a killed one has replaced before that is on the disk
