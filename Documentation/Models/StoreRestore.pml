@@ -25,9 +25,9 @@
  *   -DWITHOUT_LOG_ASIDE  the old store is copied without its log
  *   -DWITHOUT_NAME_CHECK  a program that gets the write lock does not check that its file still has the name
  *   -DWITHOUT_MARK_LAST  an opening clears the mark before the removal of the log is on the disk
+ *   -DWITHOUT_NAME_FIRST  another program's opening removes the log before the rename is on the disk: a power cut may undo only that
  *
  * Known defects: the code is without these guards, too.
- *   -DWITHOUT_NAME_FIRST  another program's opening removes the log before the rename is on the disk: a power cut may undo only that
  *   -DWITHOUT_RECORD_LOCK  a program keeps the record of a commit from before the restore after that has removed it: the restored store
  *     is refused if the restore was killed after the rename, or if the program was held up between checking the name and writing
  */

@@ -218,16 +218,22 @@ extension Store {
     try whileAlone(if: isUnsettled) {
       // Another restore waits for the lock, so the names are not another store's by now.
       guard !isReplaced else { throw StorageError.replaced(path: path) }
+      // Otherwise a power cut could bring back the old store without its log.
+      try syncFolder()
       for suffix in ["-shm", "-wal"] {
         try announce(.remove(path: path + suffix))
         guard try owner.acting({ unlink(path + suffix) }) == 0 || errno == ENOENT else {
           throw StorageError(errno: errno, path: path + suffix)
         }
       }
-      try announce(.syncFolder(path: FilePath.folder(above: path)))
-      try owner.acting { try FilePath.syncFolder(above: path) }
+      try syncFolder()
       try changeEnvelope { $0.setPlaced(false) }
     }
+  }
+
+  private func syncFolder() throws {
+    try announce(.syncFolder(path: FilePath.folder(above: path)))
+    try owner.acting { try FilePath.syncFolder(above: path) }
   }
 
   /// The process that restored the store is about to complete that.
