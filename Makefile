@@ -18,6 +18,7 @@ deps: ## Install the system libraries, where they are missing
 
 test-deps: deps
 	@Scripts/install-deps.sh tests
+	@Tests/S3/prepare >/dev/null
 
 build: deps ## Build everything, for debugging
 	$(SWIFT) build

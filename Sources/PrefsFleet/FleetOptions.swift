@@ -7,7 +7,8 @@ import PrefsCommands
 struct FleetOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "The file with the password of the user in the carrier's address.", valueName: "path"),
+      "The file with the password of the user in the carrier's address, or with the access key of an S3-compatible storage.",
+      valueName: "path"),
     completion: .file())
   var passwordFile: String?
 
@@ -20,7 +21,11 @@ struct FleetOptions: ParsableArguments {
   // MARK: Carriers
 
   func carrier(at address: String) throws -> any Carrier {
-    try Fleet.carrier(at: address, password: password)
+    let key = AccessKey(file: passwordFile)
+    if address.hasPrefix("s3://"), let path = key.path, let problem = KeyFile.accessProblem(at: path, ofStoreAt: nil) {
+      common.note(problem)
+    }
+    return try Fleet.carrier(at: address, password: password, credentials: { try key.read() })
   }
 
   private func password() throws -> SecretBytes {

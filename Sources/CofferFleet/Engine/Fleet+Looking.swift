@@ -26,24 +26,29 @@ public struct FleetChange: Sendable, Hashable {
 }
 
 extension Fleet {
-  /// The carrier at an address: `etcd://host1,host2/prefix`, `etcds://…` for TLS, or `file:///path`.
+  /// The carrier at an address: `etcd://host1,host2/prefix`, `etcds://…` for TLS, `s3://bucket/prefix?endpoint=…&region=…`, or `file:///path`.
   ///
   /// ```swift
   /// let carrier = try Fleet.carrier(at: "file:///srv/fleets/web")
   /// ```
   ///
-  /// - Parameter password: Called if the address of an etcd names a user; in UTF-8.
-  /// - Throws: ``CarrierError/badAddress(_:reason:)``, also for a user without a password; errors of `password`.
+  /// - Parameters:
+  ///   - password: Called if the address of an etcd names a user; in UTF-8.
+  ///   - credentials: Called for the access key of an S3-compatible storage, and again if it is no longer accepted.
+  /// - Throws: ``CarrierError/badAddress(_:reason:)``, also for a user without a password, or a storage without an access key; errors of
+  ///   `password` and `credentials`.
   public static func carrier(
-    at address: String, password: () throws -> SecretBytes? = { nil }
+    at address: String, password: () throws -> SecretBytes? = { nil },
+    credentials: @escaping @Sendable () throws -> S3Credentials? = { nil }
   ) throws -> any Carrier {
     let parts = try CarrierAddress(address)
     switch parts.scheme {
     case "file": return try FileCarrier(address: address)
     case "etcd", "etcds":
       return try EtcdCarrier(address: address, password: parts.user == nil ? nil : password())
+    case "s3": return try S3Carrier(address: address, credentials: credentials)
     default:
-      throw CarrierError.badAddress(address, reason: "it must begin with file:///, etcd:// or etcds://")
+      throw CarrierError.badAddress(address, reason: "it must begin with file:///, etcd://, etcds:// or s3://")
     }
   }
 

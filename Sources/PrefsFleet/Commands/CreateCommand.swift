@@ -23,12 +23,13 @@ struct CreateCommand: AsyncParsableCommand {
         prefs fleet create team --at etcd://127.0.0.1:2379/coffer -c web -c flags
         prefs fleet create team --at file:///srv/team --collection web --as office
         prefs fleet create team --at etcds://ada@etcd-1/team -c web --password-file pw
+        prefs fleet create team --at 's3://bucket/team?region=eu-central-1' -c web
       """)
 
   @Argument(help: "The name of the fleet.")
   var name: String
 
-  @Option(help: ArgumentHelp("The carrier: etcd://…, etcds://… or file:///…", valueName: "address"))
+  @Option(help: ArgumentHelp("The carrier: etcd://…, etcds://…, s3://… or file:///…", valueName: "address"))
   var at: String
 
   @Option(help: ArgumentHelp("The name of this host in the fleet; by default its host name.", valueName: "name"))

@@ -1,3 +1,4 @@
+import CofferCrypto
 import Foundation
 import Synchronization
 import TestSupport
@@ -7,12 +8,19 @@ import Testing
 
 /// The kinds of carriers that keep the same promises.
 enum CarrierKind: CaseIterable, CustomTestStringConvertible {
-  case file, etcd
+  case file, etcd, s3
+  /// With packs so small that all commits go through them.
+  case mergingS3
+
+  /// Those that the program has.
+  static let ofProgram: [CarrierKind] = [.file, .etcd, .s3]
 
   var testDescription: String {
     switch self {
     case .file: "a folder"
     case .etcd: "etcd"
+    case .s3: "S3"
+    case .mergingS3: "S3, always merging"
     }
   }
 }
@@ -35,6 +43,11 @@ struct TestCarrier: Carrier {
       let address = try await EtcdServer.common().address(prefix: "test-\(UUID().uuidString)")
       folder = nil
       makeOther = { try EtcdCarrier(address: address) }
+    case .s3, .mergingS3:
+      let bucket = try await S3Bucket.test()
+      let sizes = kind == .s3 ? PackedCarrier.Sizes() : .small
+      folder = nil
+      makeOther = { S3Carrier(PackedCarrier(bucket, pollInterval: .milliseconds(20), sizes: sizes)) }
     }
     carrier = try makeOther()
   }
@@ -83,6 +96,22 @@ extension FileCarrier {
   convenience init(in folder: ScratchFolder) throws {
     try self.init(address: CarrierAddress("file://\(folder.path)"), pollInterval: .milliseconds(5))
   }
+}
+
+extension S3Bucket {
+  /// An unused place on the storage that tests share.
+  static func test(pageSize: Int? = nil) async throws -> S3Bucket {
+    guard let server = try await S3Server.common() else { try Test.cancel("moto is not installed") }
+    let key = S3Credentials(accessKey: server.writer.name, secretKey: SecretBytes(copying: server.writer.secret))
+    let address = try S3Address(server.address(prefix: "test-\(UUID().uuidString)"))
+    return try S3Bucket(address: address, pageSize: pageSize, credentials: { key })
+  }
+}
+
+extension PackedCarrier.Sizes {
+  /// Everything happens all the time.
+  static let small = PackedCarrier.Sizes(
+    inlineByteCount: 200, recentByteCount: 100, largeByteCount: 50_000, runCount: 2, removedCount: 2, sweepOdds: 1)
 }
 
 extension Carrier {
