@@ -324,11 +324,7 @@ extension Items {
     _ row: borrowing Statement.Row, isSealed: Bool?, _ body: (_ key: Span<UInt8>, _ text: Span<UInt8>) throws -> Void
   ) throws -> Bool {
     guard isSealed != true, try kind(row.integer(1)) == .string else { return false }
-    try row.withBytes(0) { key in
-      try row.withBytes(2) {
-        try body(key.assumingMemoryBound(to: UInt8.self).span, $0.assumingMemoryBound(to: UInt8.self).span)
-      }
-    }
+    try row.withSpan(0) { key in try row.withSpan(2) { try body(key, $0) } }
     return true
   }
 
