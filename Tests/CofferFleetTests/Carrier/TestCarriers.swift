@@ -25,7 +25,7 @@ enum CarrierKind: CaseIterable, CustomTestStringConvertible {
   }
 }
 
-/// A new empty carrier, with its storage, on which something can happen before each commit.
+/// A new empty carrier, with its storage, on which something can happen before and after each commit.
 struct TestCarrier: Carrier {
   private let carrier: any Carrier
   private let makeOther: @Sendable () throws -> any Carrier
@@ -62,6 +62,8 @@ struct TestCarrier: Carrier {
   }
 
   func happens(_ body: Happening.Body?) { happening.body.withLock { $0 = body } }
+  /// The same after each commit.
+  func happensAfterwards(_ body: Happening.Body?) { happening.bodyAfterwards.withLock { $0 = body } }
 
   /// Another one at the same place, as another host has it.
   func other() throws -> TestCarrier { TestCarrier(try makeOther(), like: self) }
@@ -76,7 +78,9 @@ struct TestCarrier: Carrier {
 
   func commit(_ changes: [CarrierChange], if condition: CarrierCondition) async throws -> Bool {
     try await happening.body.withLock { $0 }?()
-    return try await carrier.commit(changes, if: condition)
+    let isMade = try await carrier.commit(changes, if: condition)
+    try await happening.bodyAfterwards.withLock { $0 }?()
+    return isMade
   }
 
   func changes(after revision: CarrierRevision) -> AsyncThrowingStream<CarrierEvent, any Error> {
@@ -84,11 +88,12 @@ struct TestCarrier: Carrier {
   }
 }
 
-/// What happens on all copies of a carrier before each commit.
+/// What happens on all copies of a carrier before and after each commit.
 final class Happening: Sendable {
   typealias Body = @Sendable () async throws -> Void
 
   let body = Mutex<Body?>(nil)
+  let bodyAfterwards = Mutex<Body?>(nil)
 }
 
 extension FileCarrier {
