@@ -67,7 +67,25 @@ package struct FleetTransaction {
 
   /// Whether the values of a collection are sealed, or would be if it existed.
   package func isSealed(_ collection: String) throws -> Bool {
-    try reading { try session.isSealedOrWillBe(collection) }
+    try reading {
+      do {
+        guard try session.isSealedOrWillBe(collection) else { return false }
+      } catch CofferError.vaultLocked {
+        // See `stored`.
+      }
+      // Another program may have created the vault.
+      try session.lookForVault()
+      return true
+    }
+  }
+
+  /// A collection; one that is sealed is found even if the vault has a new key that this program does not know.
+  private func stored(_ collection: String) throws -> StoredCollection? {
+    do {
+      return try session.storedCollection(collection)
+    } catch CofferError.vaultLocked {
+      return try session.collections.collection(named: collection)
+    }
   }
 
   /// Whether this program has the key that sealed values are under now: only with it are they taken and given.
@@ -234,7 +252,7 @@ package struct FleetTransaction {
     return try reading {
       guard let log = try loggedChanges(after: fleet.pushed, in: collections) else {
         let keys = try collections.flatMap { name in
-          try tables.keysNotInStep(session.storedCollection(name), named: name, of: id, at: time).map { (name, $0) }
+          try tables.keysNotInStep(stored(name), named: name, of: id, at: time).map { (name, $0) }
         }
         let changes = try keys.compactMap { try change($1, in: $0, of: id, at: time, by: "", withValue: withValues) }
         return changes.isEmpty ? [] : [changes]
@@ -270,7 +288,7 @@ package struct FleetTransaction {
     after number: CommitNumber, in collections: [String]
   ) throws -> [[(SettingPlace, ChangeLog.Row)]]? {
     var names: [Int64: String] = [:]
-    for name in collections { try session.storedCollection(name).map { names[$0.id] = name } }
+    for name in collections { try stored(name).map { names[$0.id] = name } }
     // The ID of a removed or recreated collection has no meaning here.
     guard names.count == collections.count else { return nil }
     var commits: [(row: ChangeLog.Row, places: [SettingPlace])] = []
@@ -314,7 +332,7 @@ package struct FleetTransaction {
     _ key: String, in collection: String, of fleet: Int64, at time: Int64, by author: String, withValue: Bool
   ) throws -> LocalChange? {
     let record = try tables.record(key, in: collection, of: fleet)
-    let row = try session.storedCollection(collection).flatMap { try session.items.row(key, in: $0, at: self.time) }
+    let row = try stored(collection).flatMap { try session.items.row(key, in: $0, at: self.time) }
     guard let row else {
       guard let record, record.version != 0, record.expires.map({ $0 > self.time }) ?? true else { return nil }
       return LocalChange(

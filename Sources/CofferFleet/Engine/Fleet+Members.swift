@@ -299,7 +299,7 @@ extension Fleet {
     let renewed = next.keys.collections.filter { keys in
       !old.keys.has(folder: keys.folder) && old.keys.collection(named: keys.name) != nil
     }
-    guard !renewed.isEmpty else { return [] }
+    guard let head = old.head, !renewed.isEmpty else { return [] }
     guard let view, view.head == old.stored.head, let pieces = try await pieces() else { return nil }
     var objects = view.objects
     for (place, record) in pieces { objects[FleetKeys.object(place)] = .some(record) }

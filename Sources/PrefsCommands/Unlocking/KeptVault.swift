@@ -12,6 +12,7 @@ package final class KeptVault: Sendable {
 
   private let vault: Vault
   private let session: CommandSession
+  private let place = Mutex<UnlockState?>(nil)
   /// Nil while the vault is locked, or unlocked with a named key.
   private let opening = Mutex<Opening?>(nil)
 
@@ -22,15 +23,13 @@ package final class KeptVault: Sendable {
   /// - Throws: ``Failure`` if a named key does not open it; `CofferError`.
   package func unlockIfAtHand() throws {
     guard try VaultAccess(vault: vault, session: session).unlockIfAtHand() == .keptKey else { return }
-    note(try VaultAccess(vault: vault, session: session).state())
+    note(try kept())
   }
 
   /// Follows `prefs unlock` and `prefs lock`; to be called every moment.
   package func check() {
     guard vault.isUnlocked else {
-      guard vault.wasFound, let kept = try? VaultAccess(vault: vault, session: session).state(), let key = kept.key(),
-        (try? vault.unlock(vaultKey: key)) != nil
-      else { return }
+      guard let kept = try? kept(), let key = kept.key(), (try? vault.unlock(vaultKey: key)) != nil else { return }
       return note(kept)
     }
     guard let present = opening.withLock({ $0 }) else { return }
@@ -45,6 +44,14 @@ package final class KeptVault: Sendable {
       opening.withLock { $0 = nil }
       vault.lock()
     }
+  }
+
+  /// Where the key is kept; read from the store's file once.
+  private func kept() throws -> UnlockState {
+    if let known = place.withLock({ $0 }) { return known }
+    let kept = try VaultAccess(vault: vault, session: session).state()
+    place.withLock { $0 = kept }
+    return kept
   }
 
   private func note(_ kept: UnlockState) {

@@ -10,16 +10,16 @@ import Testing
 /// states for up to 200 commits; clocks that are wrong by days; clones; hosts that leave, join again, and get an old store back; new keys;
 /// collections that are no longer shared, and again, or taken from a member, and given back; hosts that are killed.
 ///
-/// `COFFER_SOAK=1` runs 1,000 of them.
+/// And as many with a sealed collection, on hosts whose vault is locked during half of the syncs. `COFFER_SOAK=1` runs 1,000 of each.
 @Suite("Random histories of a fleet under attack")
 struct HostileModelTests {
   private static var historyCount: Int { ProcessInfo.processInfo.environment["COFFER_SOAK"] == "1" ? 1_000 : 10 }
 
   @Test(
     "end in step and the same, with nothing lost, nothing back that was removed, and no partial transaction seen",
-    arguments: 0..<historyCount)
-  func histories(seed: Int) async throws {
-    let history = try await HostileHistory(seed: seed)
+    arguments: 0..<historyCount, [false, true])
+  func histories(seed: Int, isSealed: Bool) async throws {
+    let history = try await HostileHistory(seed: seed, isSealed: isSealed)
     for step in 0..<50 { try await history.step(step) }
     try await history.end()
   }
@@ -36,6 +36,7 @@ private final class HostileHistory {
   }
 
   private let seed: Int
+  private let isSealed: Bool
   private var generator: SplitMix64
   private let carrier = MemoryCarrier(
     limits: CarrierLimits(operationCount: 16, requestByteCount: 70_000, objectByteCount: 4_000))
@@ -51,12 +52,16 @@ private final class HostileHistory {
   private var joinCount = 0
   private var isShared = true
 
-  init(seed: Int) async throws {
-    self.seed = seed
+  init(seed: Int, isSealed: Bool) async throws {
+    (self.seed, self.isSealed) = (seed, isSealed)
     generator = SplitMix64(state: UInt64(seed) &* 7919 &+ 1)
     for (index, name) in names.enumerated() {
       let host = try Host(name)
       host.setTime(time)
+      if isSealed {
+        try host.seal()
+        host.unlocksVault = true
+      }
       if index == 0 {
         try await host.create(carrier, collections: ["flags", "web"], retentionDays: 30)
       } else {
@@ -140,6 +145,18 @@ private final class HostileHistory {
   /// - Parameter isLast: Whether it has to succeed.
   private func sync(_ index: Int, isLast: Bool = false) async throws {
     guard isMember[index] else { return }
+    try await locking(index, unless: isLast) { try await syncAsItIs(index, isLast: isLast) }
+  }
+
+  /// Runs `body`, half of the time while the vault is locked.
+  private func locking(_ index: Int, unless isLast: Bool = false, _ body: () async throws -> Void) async throws {
+    let locks = isSealed && !isLast && chance(2)
+    if locks { hosts[index].lock() }
+    defer { if locks, !hosts[index].database.vault.isUnlocked { try? hosts[index].unlock() } }
+    try await body()
+  }
+
+  private func syncAsItIs(_ index: Int, isLast: Bool) async throws {
     do {
       do {
         try await hosts[index].sync()
@@ -225,7 +242,7 @@ private final class HostileHistory {
     memberNames[index] = name
     var invitation: Invitation?
     try await asAdmin { invitation = try await $0.invite(name, role: index == 3 ? .reader : .writer) }
-    try await hosts[index].join(try #require(invitation), carrier)
+    try await locking(index) { try await hosts[index].join(try #require(invitation), carrier) }
     isMember[index] = true
     try await sync(0)
     try await sync(index)
@@ -241,8 +258,13 @@ private final class HostileHistory {
     try store.write(to: folder.appendingPathComponent("settings.coffer"))
     try FileManager.default.copyItem(
       atPath: "\(hosts[index].folder)/key", toPath: folder.appendingPathComponent("key").path)
+    let vaultKey = "\(hosts[index].folder)/vault-key"
+    if isSealed {
+      try FileManager.default.copyItem(atPath: vaultKey, toPath: folder.appendingPathComponent("vault-key").path)
+    }
     let copy = try Host("clone", store: folder.path)
     copy.setTime(time)
+    copy.unlocksVault = isSealed
     try copy.restart(carrier)
     let both = [hosts[index], copy].shuffled(using: &generator)
     for (number, host) in (both + both).enumerated() where index != 3 {
