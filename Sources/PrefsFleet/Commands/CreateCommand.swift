@@ -22,8 +22,8 @@ struct CreateCommand: AsyncParsableCommand {
       Examples:
         prefs fleet create team --at etcd://127.0.0.1:2379/coffer -c web -c flags
         prefs fleet create team --at file:///srv/team --collection web --as office
-        prefs fleet create team --at etcds://ada@etcd-1/team -c web --password-file pw
         prefs fleet create team --at 's3://bucket/team?region=eu-central-1' -c web
+        prefs fleet create team --at etcds://ada@etcd-1/team -c web --password-file pw
       """)
 
   @Argument(help: "The name of the fleet.")
