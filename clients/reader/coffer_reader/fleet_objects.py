@@ -212,6 +212,7 @@ class Collection:
     sealed_name: bytes
     name: str | None = None
     keys: dict[str, bytes] = dataclasses.field(default_factory=dict)
+    is_sealed: bool = False
 
 
 @dataclasses.dataclass
