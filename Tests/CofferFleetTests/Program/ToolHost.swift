@@ -79,10 +79,10 @@ final class ToolHost: Sendable {
       message: try String(contentsOfFile: files.message, encoding: .utf8))
   }
 
-  /// What there is in its home.
+  /// What there is in its home, besides the access key that the tests put there.
   func files() throws -> [URL] {
     let all = FileManager.default.enumerator(at: URL(fileURLWithPath: home.path), includingPropertiesForKeys: nil)
-    return (all?.allObjects as? [URL] ?? []).filter { !$0.hasDirectoryPath }
+    return (all?.allObjects as? [URL] ?? []).filter { !$0.hasDirectoryPath && !$0.path.contains("/.aws/") }
   }
 
   /// Runs `prefs fleet`.
