@@ -10,7 +10,7 @@
  * older than what it was last kept of; a restore that is killed before its rename leaves none until the next commit.
  *
  * Models Store.open and settle, Replacement.place and keepAside, Database.restoreOnce with KeptRecord, checkContents, StoreWitness.check
- * and keep, and FileAnchor.keep. FORMAT.md: "Restoring", "Witness".
+ * and keep, and FileAnchor.update and replacing. FORMAT.md: "Restoring", "Witness".
  *
  * Twins, in each of which Spin must find an error:
  *   -DWITHOUT_SYNC  a record is kept of a commit that is not on the disk
@@ -26,9 +26,7 @@
  *   -DWITHOUT_NAME_CHECK  a program that gets the write lock does not check that its file still has the name
  *   -DWITHOUT_MARK_LAST  an opening clears the mark before the removal of the log is on the disk
  *   -DWITHOUT_NAME_FIRST  another program's opening removes the log before the rename is on the disk: a power cut may undo only that
- *
- * Known defects: the code is without these guards, too.
- *   -DWITHOUT_RECORD_LOCK  a program keeps the record of a commit from before the restore after that has removed it: the restored store
+ *   -DWITHOUT_RECORD_LOCK  a program may keep the record of a commit from before the restore after that has removed it: the restored store
  *     is refused if the restore was killed after the rename, or if the program was held up between checking the name and writing
  */
 

@@ -239,8 +239,6 @@ final class StoreWitness: Sendable {
   }
 
   private func keep(_ witness: Witness, _ store: Store) {
-    // Keep nothing under this path for a store that was replaced.
-    guard !store.isReplaced else { return }
     update(store) { present in
       var new = witness
       new.vault = vault.memory
@@ -263,11 +261,11 @@ final class StoreWitness: Sendable {
     }
   }
 
-  /// Replaces the record by what `change` makes of it; nil leaves it.
+  /// Replaces the record by what `change` makes of it; nil leaves it, and nothing is kept under this path for a store that was replaced.
   private func update(_ store: Store, _ change: ([UInt8]?) throws -> Witness?) {
     var made: (record: [UInt8], vault: VaultMemory?)?
     func changed(_ present: [UInt8]?) -> [UInt8]? {
-      guard let new = try? change(present), let record = try? store.seal(new) else { return nil }
+      guard !store.isReplaced, let new = try? change(present), let record = try? store.seal(new) else { return nil }
       made = (record, new.vault)
       return record
     }
@@ -301,7 +299,6 @@ final class StoreWitness: Sendable {
 
   /// Adds the vault's key of this database to the record, if there is one; otherwise the next commit does.
   func rememberVault(_ store: Store) {
-    guard !store.isReplaced else { return }
     var isKept = false
     update(store) { present in
       guard let present, case .whole(var kept, _) = try store.read(witness: present) else { return nil }
