@@ -452,7 +452,7 @@ private struct WatchedStore {
     let anchor = ExcludingAnchor(folder: store.folder + "/state")
     let options = Database.Options.quiet.anchored(anchor)
     try Database.create(at: store.path, key: store.key, options: options).close()
-    #expect(anchor.calls.withLock { $0.prefix(2) } == ["lock", "named, unlock"])
+    #expect(anchor.calls.withLock { $0.prefix(3) } == ["lock", "keep", "named, unlock"])
     try #require(try Child.run("/bin/cp", [store.path, copy]).status == 0)
     let database = try Database.open(at: store.path, key: store.key, options: options)
     try database.makeConnection().readWrite { try $0.setObject(1, forKey: "n") }

@@ -354,9 +354,12 @@ extension VaultKeys.Keys {
     return try value.bytes.withUnsafeBytes { bytes in
       guard let generation = SealedBytes.generation(of: bytes) else { throw VaultKeys.misfit(key, in: collection) }
       guard let vaultKey = byGeneration[generation] else {
-        // Another process has replaced the key: this one has to unlock the vault again.
-        guard generation < current else { throw CofferError.vaultLocked(collection: collection) }
-        throw damaged("it was sealed under a key that the vault no longer has")
+        guard generation > current else { throw damaged("it was sealed under a key that the vault no longer has") }
+        // Another process has replaced the key, as the vault's row said: this one has to unlock the vault again.
+        guard let missedGeneration, generation <= missedGeneration else {
+          throw damaged("it names a key that the vault does not have yet")
+        }
+        throw CofferError.vaultLocked(collection: collection)
       }
       do {
         guard let opened = StoredValue(opened: try vaultKey.open(bytes, part, key, in: collection)) else {

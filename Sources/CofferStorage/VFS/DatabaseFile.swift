@@ -78,7 +78,9 @@ final class DatabaseFile {
   private func read(_ buffer: UnsafeMutableRawPointer, _ count: Int, _ offset: Int64) -> Int32 {
     let position = Int(offset % Int64(Layout.pageByteCount))
     guard count > 0, position + count <= Layout.pageByteCount, let number = Self.page(at: offset) else {
-      return refuse("reads \(count) at \(offset)")
+      // SQLite reads pages of the size that the first one gives. That authenticates, so someone with the key has written it.
+      context.fail(.damaged(part: "page 1", reason: "it gives pages a size other than \(Layout.pageByteCount) bytes"))
+      return COFFER_IOERR_DATA
     }
     if count == Layout.pageByteCount { return readPage(number, into: buffer) }
 
