@@ -109,7 +109,9 @@ private struct Verdict {
 
   /// Whether it says what only a programmer understands.
   var isUntyped: Bool {
-    ["Error(", "(reason:", "Fatal error", "Error Domain", "invalidParameter("].contains { text.contains($0) }
+    ["Error(", "(reason:", "Fatal error", "Error Domain", "invalidParameter(", "SQLite error 4"].contains {
+      text.contains($0)
+    }
   }
 
   /// Whether it failed because of the store, and not because of the values in it: a key that is not there, a value of

@@ -86,6 +86,29 @@ struct ExitCodeTests {
     #expect(try tool.contents(broken) == bytes)
   }
 
+  @Test("A damaged page is 7, or not in the way, for commands that say what is in force, too")
+  func damagedPage() throws {
+    let tool = try Tool()
+    let declaration = #"[{"name":"rate","collection":"web","type":"int","default":1}]"#
+    try tool.succeed("schema", "load", "-", "--application", "web", "--application-version", "1", input: declaration)
+    try tool.succeed("set", "web/rate", "5")
+    let whole = try tool.contents(tool.store)
+    var codes: Set<Int32> = []
+    for page in stride(from: 16_384, to: whole.count, by: 4_096) {
+      var bytes = whole
+      bytes[page + 2_000] ^= 1
+      try tool.write("broken", bytes)
+      let broken = tool.path("broken")
+      chmod(broken, 0o600)
+      for arguments in [["export"], ["export", "--format", "env", "-c", "web"], ["unset", "web/rate"], ["validate"]] {
+        let run = try tool.run(arguments + ["-d", broken], input: "".utf8)
+        #expect([0, 7].contains(run.code), "\(page), \(arguments): \(run)")
+        codes.insert(run.code)
+      }
+    }
+    #expect(codes == [0, 7])
+  }
+
   @Test(
     "A file that is not a store is 8, and stays unchanged",
     arguments: ["", "text", String(repeating: "x", count: 99_999)])

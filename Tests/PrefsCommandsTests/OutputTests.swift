@@ -116,6 +116,17 @@ struct OutputTests {
     #expect(try tool.succeed("list", "app", "-0") == "icon\0size\0theme\0")
   }
 
+  @Test("-0 refuses a name that contains U+0000, which would make two records of it")
+  func nulInNames() throws {
+    let tool = try sample()
+    try tool.succeed("import", "-", "--format", "json", input: #"{"app":{"a\u0000b":1},"c\u0000d":{"k":1}}"#)
+    for arguments in [["list", "app"], ["list", "app", "-l"], ["collections"], ["find", "a"], ["log"]] {
+      let run = try tool.run(arguments + ["-0"], input: "".utf8)
+      #expect(run.code == 8 && run.message.contains("--plain"), "\(arguments): \(run)")
+    }
+    #expect(try tool.succeed("list", "app", "--plain").hasPrefix("a\\"))
+  }
+
   @Test("list -l and --values add columns")
   func longList() throws {
     let tool = try sample()

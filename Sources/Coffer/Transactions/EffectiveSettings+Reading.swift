@@ -104,11 +104,11 @@ extension EffectiveSettings {
   /// - Parameter isExport: Whether the values were only read.
   package func notesOfLocks(
     _ keys: [String], _ transaction: borrowing some Reading & ~Copyable, isExport: Bool = false
-  ) -> [String] {
-    keys.compactMap { key in
-      guard locked(key) != nil, let search = try? item(key, transaction), !search.isBad,
-        case .locked(_, let place)? = search.found
-      else { return nil }
+  ) throws -> [String] {
+    try keys.compactMap { key in
+      guard locked(key) != nil else { return nil }
+      let search = try item(key, transaction)
+      guard !search.isBad, case .locked(_, let place)? = search.found else { return nil }
       let name = KeyText.of(key, in: collection)
       return isExport
         ? "programs have the value of \(name) that \(place) locks, not the stored one."
@@ -164,6 +164,23 @@ extension Reading where Self: ~Copyable {
     var settings = try session.reading { try session.effectiveSettings(of: collection, parent: parent, files) }
     try settings.findOtherNames(self)
     return settings
+  }
+
+  /// The same; nil if an administrator's file cannot be read.
+  ///
+  /// - Throws: What is wrong with the store.
+  package borrowing func effectiveSettingsIfReadable(of collection: String) throws -> EffectiveSettings? {
+    do {
+      return try effectiveSettings(of: collection)
+    } catch let error as CofferError {
+      switch error {
+      case .malformedSettings: return nil
+      case .permissionDenied(let path, _), .inputOutput(let path, _):
+        if session.connection.store.map({ path.hasPrefix($0.path) }) ?? false { throw error }
+        return nil
+      default: throw error
+      }
+    }
   }
 }
 

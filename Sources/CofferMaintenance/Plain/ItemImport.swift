@@ -116,7 +116,8 @@ struct ItemImport {
     // An equal value is not refused below a lock.
     for (collection, kept) in keys {
       let keys = kept.sorted().map(\.string)
-      report.locks += (try? transaction.effectiveSettings(of: collection.string))?.notesOfLocks(keys, transaction) ?? []
+      report.locks +=
+        try transaction.effectiveSettingsIfReadable(of: collection.string)?.notesOfLocks(keys, transaction) ?? []
     }
     if mode == .replace { try removeOthers(transaction) }
     if isDryRun { transaction.rollback() }
@@ -149,7 +150,7 @@ struct ItemImport {
       try transaction.removeObjects(forKeys: others, inCollection: collection.string)
       // Bad files must not keep anyone from removing.
       report.locks +=
-        (try? transaction.effectiveSettings(of: collection.string))?.notesOfLocks(others, transaction) ?? []
+        try transaction.effectiveSettingsIfReadable(of: collection.string)?.notesOfLocks(others, transaction) ?? []
       report.removedCount += others.count
     }
   }

@@ -25,7 +25,7 @@ struct CollectionsCommand: ParsableCommand {
     switch form.choice {
     case .json: output.write(JSONText.array(names.map(JSONText.quoted)) + "\n")
     case .plain: for name in names { output.write(DisplayText.plainField(name) + "\n") }
-    case .nul: for name in names { output.write(name + "\0") }
+    case .nul: for name in names { try output.write(nulRecord: name) }
     case .text: for name in names { output.write((name.isEmpty ? "\"\"" : DisplayText.escapingControls(name)) + "\n") }
     }
     try output.finish()

@@ -172,8 +172,8 @@ struct CopyCommand: ParsableCommand {
             + "Replace such keys with --merge.")
       })
     let locks = try collections.flatMap { collection in
-      source.notesOfLocks(
-        try collection.keys ?? source.shownKeys(in: collection.shown).sorted().map(\.string), in: collection.name)
+      try source.notesOfLocks(
+        collection.keys ?? source.shownKeys(in: collection.shown).sorted().map(\.string), in: collection.name)
     }
     return (report, locks)
   }

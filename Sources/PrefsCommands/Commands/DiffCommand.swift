@@ -207,6 +207,6 @@ struct DiffCommand: ParsableCommand {
       skipping: Set(skipped))
     return DifferenceText(
       collection: name, otherCollection: otherName, differences: differences,
-      locks: areInForce ? [] : first.notesOfLocks(differences.map(\.key), in: name))
+      locks: areInForce ? [] : try first.notesOfLocks(differences.map(\.key), in: name))
   }
 }

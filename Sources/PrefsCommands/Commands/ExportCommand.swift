@@ -156,7 +156,7 @@ struct ExportCommand: ParsableCommand {
     _ collection: NamedCollection?, _ transaction: borrowing ReadTransaction
   ) throws -> [String] {
     try (collection?.shown ?? transaction.allCollections()).flatMap { name in
-      transaction.notesOfLocks(try transaction.allKeys(inCollection: name), in: name, isExport: true)
+      try transaction.notesOfLocks(transaction.allKeys(inCollection: name), in: name, isExport: true)
     }
   }
 

@@ -111,13 +111,10 @@ struct FindCommand: ParsableCommand {
     var output = StandardOutput(pager: form.pager)
     switch form.choice {
     case .json: output.write(JSONText.array(matches.map(json)) + "\n")
-    case .plain, .nul:
-      for match in matches {
-        let fields = [match.collection, match.key, match.value.map(ValueText.text) ?? ""]
-        output.write(
-          form.choice == .nul ? KeyText.of(match.key, in: match.collection) + "\0" : DisplayText.record(fields))
-        try output.breathe()
-      }
+    case .plain:
+      try output.write(records: matches.lazy.map { [$0.collection, $0.key, $0.value.map(ValueText.text) ?? ""] })
+    case .nul:
+      try output.write(records: matches.lazy.map { [KeyText.of($0.key, in: $0.collection)] }, endsWithNul: true)
     case .text:
       var table = Table()
       for match in matches {

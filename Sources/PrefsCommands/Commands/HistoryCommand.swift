@@ -135,7 +135,7 @@ struct HistoryCommand: ParsableCommand {
     switch form.choice {
     case .json: output.write(JSONText.array(keys.map(JSONText.quoted)) + "\n")
     case .plain: for key in keys { output.write(DisplayText.plainField(key) + "\n") }
-    case .nul: for key in keys { output.write(key + "\0") }
+    case .nul: for key in keys { try output.write(nulRecord: key) }
     case .text: for key in keys { output.write(DisplayText.escapingControls(key) + "\n") }
     }
     try output.finish()

@@ -48,7 +48,7 @@ package struct SettingMove {
     if !force { try check(transaction) }
     try transaction.moveObject(
       forKey: from.key, inCollection: from.collection, toKey: to.key, inCollection: to.collection)
-    return transaction.notesOfLocks([from.key], in: from.collection)
+    return try transaction.notesOfLocks([from.key], in: from.collection)
   }
 
   private func hasOtherValue(

@@ -70,7 +70,7 @@ struct UnsetCommand: ParsableCommand {
         let reference = try reference.resolved(transaction)
         if try transaction.hasObject(forKey: reference.key, inCollection: reference.collection) {
           try transaction.removeObject(forKey: reference.key, inCollection: reference.collection)
-          notes += transaction.notesOfLocks([reference.key], in: reference.collection)
+          notes += try transaction.notesOfLocks([reference.key], in: reference.collection)
         } else if !force {
           missing.append(Failure(.notFound, reference.notFoundMessage))
         }
@@ -89,7 +89,7 @@ struct UnsetCommand: ParsableCommand {
       let glob = Glob(reference.key)
       let keys = try transaction.allKeys(inCollection: reference.collection).filter(glob.matches)
       try transaction.removeObjects(forKeys: keys, inCollection: reference.collection)
-      return (reference, keys, transaction.notesOfLocks(keys, in: reference.collection))
+      return (reference, keys, try transaction.notesOfLocks(keys, in: reference.collection))
     }
     for note in notes { common.note(note) }
     guard !keys.isEmpty || force else {
@@ -109,7 +109,7 @@ struct UnsetCommand: ParsableCommand {
         let leavesTraces = try purge && transaction.hasTraces(ofCollection: collection)
         if !force, !leavesTraces { try KeyReference.requireItems(in: collection, transaction) }
         let keys = try transaction.allKeys(inCollection: collection)
-        return (keys.count, transaction.notesOfLocks(keys, in: collection))
+        return (keys.count, try transaction.notesOfLocks(keys, in: collection))
       }
       if purge {
         let keys = DisplayText.count(count, "key", "keys")

@@ -88,7 +88,7 @@ struct ValidateCommand: ParsableCommand {
     guard declared.settings(in: collection.name).isEmpty,
       ManagedSettings.strays(ofApplication: collection.name).isEmpty,
       // Files that cannot be read are found below.
-      let effective = try? transaction.effectiveSettings(of: collection.name), !effective.hasFiles
+      let effective = try transaction.effectiveSettingsIfReadable(of: collection.name), !effective.hasFiles
     else { return }
     try KeyReference.requireItems(in: collection.name, transaction)
   }

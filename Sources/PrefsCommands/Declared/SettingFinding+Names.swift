@@ -6,7 +6,9 @@ extension SettingFinding {
     let renamed = Set(try transaction.renames().flatMap { [$0.current.collection, $0.former.collection] })
     return try renamed.sorted().flatMap { collection in
       // Files that cannot be read are a problem of their own.
-      guard let effective = try? transaction.effectiveSettings(of: collection.string) else { return [SettingFinding]() }
+      guard let effective = try transaction.effectiveSettingsIfReadable(of: collection.string) else {
+        return [SettingFinding]()
+      }
       return try ofNames(in: collection.string, effective, transaction)
     }
   }

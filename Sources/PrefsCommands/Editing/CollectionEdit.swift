@@ -26,7 +26,7 @@ struct CollectionEdit {
     self.collection = collection
     var tree = SettingsTree(format: format, reveals: reveals)
     bytes = try tree.file(of: [collection], transaction)
-    locks = transaction.notesOfLocks(try transaction.allKeys(inCollection: collection), in: collection)
+    locks = try transaction.notesOfLocks(transaction.allKeys(inCollection: collection), in: collection)
     // Parse the file itself: only differences from that were made in the editor.
     let file = try ImportedSettings(bytes, format: format, named: "the collection", collection: collection)
     before = Dictionary(file.settings.map { (ByteString($0.key), $0) }) { $1 }
@@ -113,6 +113,6 @@ struct CollectionEdit {
       try transaction.setKeepingRest(change.value, forKey: change.key, inCollection: collection)
     }
     try transaction.letNamesFollow(Set(changes.map { SettingPlace($0.key, in: collection) }), in: "the edited file")
-    return transaction.notesOfLocks(changes.filter { $0.value == nil }.map(\.key), in: collection)
+    return try transaction.notesOfLocks(changes.filter { $0.value == nil }.map(\.key), in: collection)
   }
 }

@@ -22,9 +22,9 @@ extension Reading where Self: ~Copyable {
   /// Sentences about removed keys of a collection whose values stay in force.
   ///
   /// - Parameter isExport: Whether they were not removed, but written elsewhere.
-  borrowing func notesOfLocks(_ removed: [String], in collection: String, isExport: Bool = false) -> [String] {
+  borrowing func notesOfLocks(_ removed: [String], in collection: String, isExport: Bool = false) throws -> [String] {
     // Bad files must not prevent removing.
-    (try? effectiveSettings(of: collection))?.notesOfLocks(removed, self, isExport: isExport) ?? []
+    try effectiveSettingsIfReadable(of: collection)?.notesOfLocks(removed, self, isExport: isExport) ?? []
   }
 }
 

@@ -44,9 +44,21 @@ package struct StandardOutput {
   /// - Parameter endsWithNul: Whether U+0000 ends each, and its fields are as they are.
   mutating func write(records: some Sequence<[String]>, endsWithNul: Bool = false) throws {
     for fields in records {
-      write(endsWithNul ? fields.joined(separator: "\t") + "\0" : DisplayText.record(fields))
+      if endsWithNul { try write(nulRecord: fields.joined(separator: "\t")) } else { write(DisplayText.record(fields)) }
       try breathe()
     }
+  }
+
+  /// Writes a record that U+0000 ends.
+  ///
+  /// - Throws: ``Failure`` if it contains one, which would make two records of it.
+  mutating func write(nulRecord text: String) throws {
+    guard !text.utf8.contains(0) else {
+      throw Failure(
+        .format,
+        "a name or value contains U+0000, which ends the records of -0. Use --plain, which escapes it, or --json.")
+    }
+    write(text + "\0")
   }
 
   /// Writes `text` as the whole answer.

@@ -55,7 +55,7 @@ struct EnvListCommand: ParsableCommand {
         output.write("\(DisplayText.plainField(environment.collection))\t\(count)\n")
       }
     case .nul:
-      for (environment, count) in found { output.write("\(environment.collection)\t\(count)\0") }
+      for (environment, count) in found { try output.write(nulRecord: "\(environment.collection)\t\(count)") }
     case .text:
       var table = Table()
       for (environment, count) in found {
