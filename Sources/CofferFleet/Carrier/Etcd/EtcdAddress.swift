@@ -8,8 +8,9 @@ struct EtcdAddress: Sendable {
   let user: String?
   let tls: HTTPTLS
 
-  init(_ text: String) throws(CarrierError) {
-    let address = try CarrierAddress(text)
+  init(_ given: String) throws(CarrierError) {
+    let address = try CarrierAddress(given)
+    let text = address.text
     guard ["etcd", "etcds"].contains(address.scheme) else {
       throw .badAddress(text, reason: "it must begin with etcd://, or etcds:// for TLS")
     }

@@ -11,6 +11,8 @@ struct HTTPRequest: Sendable {
   /// The limit for the whole response; nil for a continuous one.
   var timeout: Duration? = .seconds(15)
   var connectTimeout = Duration.seconds(5)
+  /// How long fewer than 100 bytes a second may pass, in either direction; nil for any time.
+  var silenceLimit: Duration?
 }
 
 enum HTTPMethod: String, Sendable {

@@ -44,6 +44,10 @@ final class RunningTransfer {
     set(CURLOPT_NOSIGNAL, 1)
     set(CURLOPT_CONNECTTIMEOUT_MS, request.connectTimeout.milliseconds)
     if let timeout = request.timeout { set(CURLOPT_TIMEOUT_MS, timeout.milliseconds) }
+    if let limit = request.silenceLimit {
+      set(CURLOPT_LOW_SPEED_LIMIT, 100)
+      set(CURLOPT_LOW_SPEED_TIME, limit.milliseconds / 1000)
+    }
     // A server that vanishes silently is noticed after half a minute, even if nothing is sent: it is probed after 15 seconds of
     // silence, and given up 5 seconds after the third unanswered probe.
     note(coffer_curl_keep_alive(handle, 15, 5, 3))

@@ -23,8 +23,9 @@ protocol ConditionalStorage: Sendable {
   /// Removes an object, if it exists.
   func remove(_ key: String) async throws
 
-  /// All objects whose keys begin with this, in parts.
-  func list(_ start: String, _ body: ([ListedObject]) -> Void) async throws
+  /// The objects whose keys begin with this, in parts, until `body` returns that it needs no more, or there are more parts than an
+  /// honest storage has.
+  func list(_ start: String, _ body: ([ListedObject]) -> Bool) async throws
 }
 
 struct StorageAnswer<Content: Sendable>: Sendable {

@@ -10,12 +10,15 @@ extension PackedCarrier {
     if !isMet { (isMet, state) = try await holds(condition, in: try await refresh()) }
     guard isMet else { return false }
     if state.root == nil { try await checkConditions() }
-    if (state.root?.runs.count ?? 0) >= PackedRoot.maximumRunCount - 4 { try await maintain() }
+    let runCount = state.root?.runs.count ?? 0
+    if runCount >= PackedRoot.maximumRunCount - 4 {
+      try await maintain(isNeeded: runCount >= PackedRoot.maximumRunCount)
+    }
     var draft = try await Draft(changes, condition, over: state.root, sizes, storage)
     let (isMade, isWritten) = try await turns.take {
       try await publish(&draft, changes, condition)
     }
-    if !isWritten { await draft.writer.discard() }
+    if !isWritten { await discard(draft.writer) }
     // The commit is made, whether this succeeds or not.
     if isWritten { try? await maintain() }
     return isMade
@@ -57,7 +60,7 @@ extension PackedCarrier {
         continue
       }
       if draft.isOld(at: state.date, limit: Self.draftLifetime) {
-        await draft.writer.discard()
+        await discard(draft.writer)
         draft = try await Draft(changes, condition, over: state.root, sizes, storage)
       }
       let root = draft.applied(to: state.root ?? PackedRoot(lineage: lineage), id: id, date: state.date)
@@ -87,9 +90,9 @@ extension PackedCarrier {
   /// - Returns: False if another writer was faster.
   func replace(_ state: State, by root: PackedRoot) async throws -> Bool {
     let bytes = root.bytes
-    guard bytes.count <= PackedRoot.maximumByteCount else {
-      throw CarrierError.full(
-        carrier: description, reason: "its object \(PackedRoot.key) would have \(bytes.count) bytes")
+    // What no host reads must not be written.
+    if let excess = root.excess(bytes) {
+      throw CarrierError.full(carrier: description, reason: "its object \(PackedRoot.key) would have \(excess)")
     }
     let condition = state.tag.map(PutCondition.unchanged) ?? .absent
     let answer = try await storage.put(PackedRoot.key, bytes, if: condition)
@@ -156,7 +159,7 @@ private struct Draft {
       try await writer.write(parts)
       packs = try await writer.write(packed)
     } catch {
-      await writer.discard()
+      await PartWriter.remove(writer.ids, from: storage)
       throw error
     }
   }

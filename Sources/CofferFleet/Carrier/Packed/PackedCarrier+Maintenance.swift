@@ -4,7 +4,9 @@ extension PackedCarrier {
   /// Moves changes from the root to packs, merges packs, and removes parts that are no longer needed, if it is time for that.
   ///
   /// It changes nothing that a reader sees, so any host may be killed in it, or be overtaken.
-  func maintain() async throws {
+  ///
+  /// - Parameter isNeeded: Whether to throw what kept it from merging; otherwise a later commit tries again.
+  func maintain(isNeeded: Bool = false) async throws {
     let before = try await present()
     guard let root = before.root, let merge = MergePlan(root, sizes) else { return }
     guard isMaintaining.withLock({ !exchange(&$0, true) }) else { return }
@@ -15,13 +17,26 @@ extension PackedCarrier {
     do {
       try await merged.take(merge, of: root)
       guard try await turns.take({ try await replaceMerged(merged, instead: merge, without: Set(expired)) }) else {
-        return await merged.writer.discard()
+        return await discard(merged.writer)
       }
     } catch {
       // If only the answer was lost, they are in use; otherwise they are found by their age.
-      return
+      guard isNeeded else { return }
+      if let missing = error as? MissingPart {
+        throw CarrierError.garbled(carrier: description, reason: "its object \(missing.id.key) is missing")
+      }
+      throw error
     }
     if Int.random(in: 0..<max(1, sizes.sweepOdds)) == 0 { try await sweep() }
+  }
+
+  /// Removes parts that were written in vain, as far as possible.
+  ///
+  /// None that a root names: a storage, or a proxy in front of it, may say that it refused what it has written.
+  func discard(_ writer: PartWriter) async {
+    guard !writer.ids.isEmpty, let root = try? await refresh().root else { return }
+    let named = root.parts.union(root.retired.map(\.id))
+    await PartWriter.remove(writer.ids.filter { !named.contains($0) }, from: storage)
   }
 
   /// - Returns: False if another host has merged the same packs meanwhile.
@@ -30,6 +45,8 @@ extension PackedCarrier {
   {
     var state = try await present()
     for attempt in 0..<Self.mergeAttemptCount {
+      // It was replaced, whatever the answer was.
+      if let root = state.root, merged.isUsed(by: root) { return true }
       guard
         let root = state.root.flatMap({ merged.applied(to: $0, instead: merge, without: expired, date: state.date) })
       else { return false }
@@ -53,6 +70,7 @@ extension PackedCarrier {
       for object in objects where object.date < oldest && orphans.count < limit {
         if let id = PartID(key: object.key), !named.contains(id) { orphans.append(id) }
       }
+      return orphans.count < limit
     }
     await PartWriter.remove(orphans, from: storage)
   }
@@ -146,6 +164,8 @@ private struct MergedPacks {
     packs += try await writer.write(entries)
     entries = []
   }
+
+  func isUsed(by root: PackedRoot) -> Bool { packs.first.map { root.parts.contains($0.id) } ?? false }
 
   /// - Returns: Nil if another merge has ended meanwhile: what it has left out must not come back.
   func applied(

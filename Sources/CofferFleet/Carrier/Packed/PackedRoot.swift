@@ -39,10 +39,22 @@ struct PackedRoot: Sendable {
   /// Reading takes memory for each.
   static let maximumRunCount = 32
   static let maximumLargeCount = 4096
+  static let maximumSequence: UInt64 = 1 << 60
 
   init(lineage: [UInt8]) {
     (self.lineage, sequence, commitIDs, forgotten, mergeCount) = (lineage, 0, [], 0, 0)
     (runs, large, retired, recent) = ([], [:], [], [:])
+  }
+
+  /// What it has too much of to be read again, with a number; nil if nothing.
+  ///
+  /// - Parameter bytes: Its own.
+  func excess(_ bytes: [UInt8]) -> String? {
+    if bytes.count > Self.maximumByteCount { return "\(bytes.count) bytes" }
+    if runs.count > Self.maximumRunCount { return "\(runs.count) runs of packs, which could not be merged" }
+    if large.count > Self.maximumLargeCount { return "\(large.count) large objects" }
+    let number = max(sequence, mergeCount)
+    return number >= Self.maximumSequence ? "the number \(number), which is above all that are allowed" : nil
   }
 
   var recentByteCount: Int { recent.values.reduce(0) { $0 + $1.byteCount } }
@@ -137,14 +149,16 @@ struct PackedRoot: Sendable {
     let format = try reader.number(UInt8.self)
     guard format == 1 else {
       throw MalformedObject(
-        reason: format == 0 ? "its format is 0" : "it was written by a newer version of this program")
+        reason: "its format is \(format), which is not a fleet's, or that of a newer version of this program")
     }
     self.init(lineage: try reader.array(Self.idByteCount))
     sequence = try reader.number()
     forgotten = try reader.number()
     mergeCount = try reader.number()
     let idCount = try reader.number(UInt8.self)
-    guard idCount <= Self.commitIDCount, idCount <= sequence, forgotten <= sequence, sequence < 1 << 60 else {
+    guard idCount <= Self.commitIDCount, idCount <= sequence, forgotten <= sequence, sequence < Self.maximumSequence,
+      mergeCount < Self.maximumSequence
+    else {
       throw MalformedObject(reason: "its commits do not fit together")
     }
     for _ in 0..<idCount { commitIDs.append(try reader.array(Self.idByteCount)) }
@@ -163,7 +177,9 @@ struct PackedRoot: Sendable {
     }
     for _ in 0..<(try reader.number(UInt32.self)) {
       let id = try reader.partID()
-      retired.append((id, try reader.number(Int64.self)))
+      let date = try reader.number(Int64.self)
+      guard (0..<1 << 60).contains(date) else { throw MalformedObject(reason: "it has an invalid time") }
+      retired.append((id, date))
     }
     for _ in 0..<(try reader.number(UInt32.self)) {
       let entry = try reader.packEntry()

@@ -50,9 +50,6 @@ struct PartWriter {
     return parts
   }
 
-  /// Removes what was written, as far as possible: the rest is found later by its age.
-  func discard() async { await Self.remove(ids, from: storage) }
-
   /// Removes parts, as far as possible.
   static func remove(_ ids: [PartID], from storage: any ConditionalStorage) async {
     await withTaskGroup(of: Void.self) { group in

@@ -15,8 +15,9 @@ struct S3Address: Sendable {
   /// The time between two looks at the storage for changes.
   let pollInterval: Duration
 
-  init(_ text: String) throws(CarrierError) {
-    let address = try CarrierAddress(text)
+  init(_ given: String) throws(CarrierError) {
+    let address = try CarrierAddress(given)
+    let text = address.text
     guard address.scheme == "s3" else { throw .badAddress(text, reason: "it must begin with s3://") }
     guard address.user == nil else {
       throw .badAddress(text, reason: "an access key is not part of it, but of the credentials")

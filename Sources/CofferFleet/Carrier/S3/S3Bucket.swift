@@ -13,6 +13,17 @@ struct S3Bucket: ConditionalStorage {
   private let credentials: KnownCredentials
   /// The number of objects in a part of a list; nil for the storage's own, usually 1,000.
   private let pageSize: Int?
+  private let limits: Limits
+
+  /// What a storage may take of time; other numbers are for tests.
+  struct Limits {
+    /// How long it may be silent.
+    var silence = Duration.seconds(15)
+    /// No further attempt is made after this, so that a silent storage is reported within a minute.
+    var patience = Duration.seconds(10)
+    /// The parts of a list: a million objects, in parts of 1,000.
+    var partCount = 1000
+  }
 
   var description: String { address.text }
 
@@ -22,9 +33,10 @@ struct S3Bucket: ConditionalStorage {
   private static let listByteLimit = 8 << 20
 
   init(
-    address: S3Address, pageSize: Int? = nil, credentials: @escaping @Sendable () throws -> S3Credentials?
+    address: S3Address, pageSize: Int? = nil, limits: Limits = Limits(),
+    credentials: @escaping @Sendable () throws -> S3Credentials?
   ) throws {
-    (self.address, self.pageSize) = (address, pageSize)
+    (self.address, self.pageSize, self.limits) = (address, pageSize, limits)
     self.credentials = try KnownCredentials(of: address.text, read: credentials)
   }
 
@@ -72,20 +84,20 @@ struct S3Bucket: ConditionalStorage {
     guard [200, 204, 404].contains(answer.status) else { throw unexpected(answer) }
   }
 
-  func list(_ start: String, _ body: ([ListedObject]) -> Void) async throws {
+  func list(_ start: String, _ body: ([ListedObject]) -> Bool) async throws {
     var token: String?
-    repeat {
+    // A storage must not keep this going round.
+    for _ in 0..<limits.partCount {
       var query = [("list-type", "2"), ("prefix", address.prefix + start)]
       if let pageSize { query.append(("max-keys", "\(pageSize)")) }
       if let token { query.append(("continuation-token", token)) }
       let answer = try await ask(.get, nil, query: query, limit: Self.listByteLimit)
       guard answer.status == 200 else { throw unexpected(answer) }
       let list = try self.list(answer.body)
-      // A storage must not keep this going round.
       guard list.token == nil || list.token != token else { throw garbled("it lists the same objects again") }
       token = list.token
-      body(list.objects)
-    } while token != nil
+      guard body(list.objects), token != nil else { return }
+    }
   }
 
   private func list(_ bytes: [UInt8]) throws -> (objects: [ListedObject], token: String?) {
@@ -118,9 +130,11 @@ struct S3Bucket: ConditionalStorage {
   ) async throws -> HTTPResponse {
     var hasOtherCredentials = false
     var attempt = 0
+    let start = ContinuousClock.now
     while true {
       attempt += 1
-      let isLast = !isRepeatable || attempt == Self.attemptCount
+      let isLast =
+        !isRepeatable || attempt == Self.attemptCount || attempt > 1 && .now - start > limits.patience
       do {
         let credentials = await credentials.current
         let request = try request(method, key, query, headers, body, limit, credentials)
@@ -162,7 +176,7 @@ struct S3Bucket: ConditionalStorage {
       headers: signed.filter { $0.0 != "host" }.map { "\($0.0): \($0.1)" } + ["authorization: \(authorization)"],
       tls: address.tls,
       // 50 KB a second are enough.
-      timeout: .seconds(15 + (body.count + limit) / 50_000))
+      timeout: .seconds(15 + (body.count + limit) / 50_000), silenceLimit: limits.silence)
   }
 
   // MARK: - Answers

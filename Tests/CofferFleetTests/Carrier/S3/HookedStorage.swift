@@ -44,14 +44,17 @@ final class HookedStorage: ConditionalStorage {
     try await hooked(.put(key, condition)) { try await storage.put(key, bytes, if: condition) }
   }
   func remove(_ key: String) async throws { try await hooked(.remove(key)) { try await storage.remove(key) } }
-  func list(_ start: String, _ body: ([ListedObject]) -> Void) async throws {
+  func list(_ start: String, _ body: ([ListedObject]) -> Bool) async throws {
     try await hooked(.list) { try await storage.list(start, body) }
   }
 
   /// The keys of all parts.
   func parts() async throws -> Set<String> {
     var keys: Set<String> = []
-    try await storage.list(PartID.folder) { keys.formUnion($0.map(\.key)) }
+    try await storage.list(PartID.folder) {
+      keys.formUnion($0.map(\.key))
+      return true
+    }
     return keys
   }
 }

@@ -187,6 +187,88 @@ struct PackedCarrierTests {
     #expect(try await other().read(["records/a"]).isEmpty)
   }
 
+  /// Says that it has refused each merge that it has written, as a proxy does that has repeated a request.
+  private final class Doubting: ConditionalStorage {
+    let storage: any ConditionalStorage
+    let mergeCount = Lock<UInt64>(0)
+    var description: String { storage.description }
+
+    init(_ storage: any ConditionalStorage) { self.storage = storage }
+
+    func get(_ key: String, unless tag: String?, limit: Int) async throws -> StorageAnswer<ReadObject> {
+      try await storage.get(key, unless: tag, limit: limit)
+    }
+    func get(_ key: String, _ range: Range<Int>) async throws -> [UInt8]? { try await storage.get(key, range) }
+    func put(_ key: String, _ bytes: [UInt8], if condition: PutCondition) async throws -> StorageAnswer<PutResult> {
+      let answer = try await storage.put(key, bytes, if: condition)
+      guard key == PackedRoot.key, case .stored = answer.content else { return answer }
+      let count = try PackedRoot(bytes, of: description).mergeCount
+      let isMerge = mergeCount.withLock { known in
+        defer { known = count }
+        return count > known
+      }
+      return isMerge ? StorageAnswer(content: .refused, date: answer.date) : answer
+    }
+    func remove(_ key: String) async throws { try await storage.remove(key) }
+    func list(_ start: String, _ body: ([ListedObject]) -> Bool) async throws { try await storage.list(start, body) }
+  }
+
+  @Test("keeps the packs of a merge that the storage has written and says that it has refused")
+  func doubtedMerge() async throws {
+    let doubting = Doubting(storage)
+    let carrier = PackedCarrier(doubting, pollInterval: .seconds(1), sizes: .small)
+    for round in UInt8(0)..<20 {
+      let change = CarrierChange.put("records/\(round)", .init(repeating: round, count: 150))
+      #expect(try await carrier.swapHead(from: round == 0 ? nil : [round - 1], to: [round], [change]))
+      #expect(try await other().contents().objects.count == Int(round) + 2)
+    }
+    #expect(doubting.mergeCount.withLock(\.self) > 0)
+  }
+
+  @Test("is not written so that no host reads it any more, while its packs cannot be merged; then it goes on")
+  func unmerged() async throws {
+    let writer = other(hooked: true)
+    storage.happens { request, moment in
+      guard request.isPartGet, moment == .before else { return }
+      throw CarrierError.refused(carrier: "the storage", reason: "AccessDenied")
+    }
+    var round = UInt8(0)
+    func commit() async throws -> Bool {
+      let change = CarrierChange.put("records/\(round)", .init(repeating: round, count: 2000))
+      let isMade = try await writer.swapHead(from: round == 0 ? nil : [round - 1], to: [round], [change])
+      round += 1
+      return isMade
+    }
+    do {
+      while round < 100 { #expect(try await commit()) }
+      Issue.record("it was never refused")
+    } catch CarrierError.refused(_, let reason) {
+      #expect(reason == "AccessDenied")
+    }
+    let count = Int(round)
+    #expect(try await other().contents().objects.count == count + 1)
+    storage.happens(nil)
+    for _ in 0..<40 { #expect(try await commit()) }
+    #expect(try await other().contents().objects.count == count + 41)
+  }
+
+  @Test("has no number above those that are read")
+  func lastNumber() async throws {
+    let carrier = other()
+    try await carrier.swapHead(from: nil, to: [1])
+    var state = try await carrier.refresh()
+    var root = try #require(state.root)
+    root.sequence = PackedRoot.maximumSequence - 1
+    #expect(try await carrier.replace(state, by: root))
+    await #expect {
+      try await carrier.swapHead(from: [1], to: [2])
+    } throws: { error in
+      if case .full(_, let reason) = error as? CarrierError { reason.contains("number") } else { false }
+    }
+    state = try await other().refresh()
+    #expect(state.root?.sequence == root.sequence)
+  }
+
   @Test("is read as of one state, while others merge and remove what is being read")
   func readDuringMerge() async throws {
     let (reader, writer) = (other(hooked: true), other())
@@ -292,7 +374,7 @@ struct PackedCarrierTests {
         try await storage.put(key, bytes, if: (condition == .absent) == (ignored == .absent) ? .none : condition)
       }
       func remove(_ key: String) async throws { try await storage.remove(key) }
-      func list(_ start: String, _ body: ([ListedObject]) -> Void) async throws { try await storage.list(start, body) }
+      func list(_ start: String, _ body: ([ListedObject]) -> Bool) async throws { try await storage.list(start, body) }
     }
     for ignored in [PutCondition.absent, nil] {
       let carrier = PackedCarrier(Careless(storage: storage, ignored: ignored), pollInterval: .seconds(1))

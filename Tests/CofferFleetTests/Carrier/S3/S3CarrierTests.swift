@@ -189,7 +189,37 @@ struct S3CarrierTests {
       saying: answer("200 OK", [], "<ListBucketResult><IsTruncated>true</IsTruncated>\(token)</ListBucketResult>"))
     let bucket = try S3Bucket(
       address: try S3Address("s3://data/web?endpoint=http://127.0.0.1:\(server.port)"), credentials: { Self.key })
-    await expect("garbled", "list") { try await bucket.list("") { _ in } }
+    await expect("garbled", "list") { try await bucket.list("") { _ in true } }
+  }
+
+  @Test("does not follow a list that goes on without end")
+  func listOfMany() async throws {
+    let count = Counter()
+    let server = try LoopbackServer(connectionLimit: 40) { _ in
+      let token = "<NextContinuationToken>\(count.next())</NextContinuationToken>"
+      return answer("200 OK", [], "<ListBucketResult><IsTruncated>true</IsTruncated>\(token)</ListBucketResult>")
+    }
+    let bucket = try S3Bucket(
+      address: try S3Address("s3://data/web?endpoint=http://127.0.0.1:\(server.port)"),
+      limits: S3Bucket.Limits(partCount: 10), credentials: { Self.key })
+    try await bucket.list("") { _ in true }
+    #expect(count.next() == 10)
+    try await bucket.list("") { _ in false }
+    #expect(count.next() == 12)
+  }
+
+  @Test("that says nothing, or a byte now and then, is unreachable, and not only after all attempts")
+  func silent() async throws {
+    let count = Counter()
+    let server = try LoopbackServer(connectionLimit: 40) { _ in
+      _ = count.next()
+      return ""
+    }
+    let bucket = try S3Bucket(
+      address: try S3Address("s3://data/web?endpoint=http://127.0.0.1:\(server.port)"),
+      limits: S3Bucket.Limits(silence: .seconds(1), patience: .zero), credentials: { Self.key })
+    await expect("unreachable", "127.0.0.1") { _ = try await bucket.get("root", unless: nil, limit: 8 << 20) }
+    #expect(count.next() == 2)
   }
 
   // MARK: - The stream
