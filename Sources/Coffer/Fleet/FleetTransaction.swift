@@ -348,13 +348,14 @@ package struct FleetTransaction {
 
   /// The keys of a collection that have a value, and no record in the fleet.
   package func keysWithoutRecord(in collection: String, of fleet: Int64) throws -> [String] {
-    try keysNotInStep(in: collection, of: fleet).filter { key in
-      try reading { try tables.record(key, in: collection, of: fleet) } == nil
-    }
+    try notInStep(in: collection, of: fleet).filter { $0.record == nil }.map(\.key)
   }
 
-  package func hasKeysNotInStep(in collection: String, of fleet: Int64) throws -> Bool {
-    try !keysNotInStep(in: collection, of: fleet).isEmpty
+  /// The keys of a collection that were set or removed here and are not pushed, each with its record in the fleet, if it has one.
+  package func notInStep(in collection: String, of fleet: Int64) throws -> [(key: String, record: StoredRecord?)] {
+    try keysNotInStep(in: collection, of: fleet).map { key in
+      (key, try reading { try tables.record(key, in: collection, of: fleet) })
+    }
   }
 
   private func keysNotInStep(in collection: String, of fleet: Int64) throws -> [String] {

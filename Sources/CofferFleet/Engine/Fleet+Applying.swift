@@ -50,9 +50,10 @@ extension Fleet {
       let descent = max(entry?.relation ?? .following, relation)
       return Merge.Base(
         collection: name, isJoining: isNew(name) || (entry?.isOfJoining ?? false), relation: descent,
-        isForgetful: horizon > (entry?.commit ?? seen),
+        isForgetful: horizon > min(entry?.commit ?? seen, lost[name]?.commit ?? .max),
         wentBack: isRollbackAccepted || descent != .following
-          ? nil : .forked(seen: self.membership.seen, found: head.number))
+          ? nil : .forked(seen: self.membership.seen, found: head.number),
+        lost: lost[name])
     }
     var merge = try Merge(
       transaction: transaction, fleet: membership.id, before: before, members: membership.members, me: membership.me,
@@ -63,10 +64,8 @@ extension Fleet {
     for row in changes.absent where try isStillNamed(row, membership.id, transaction) {
       try merge.takeAbsence(of: row)
     }
-    for base in bases {
-      guard let entry = lost[base.collection] else { continue }
-      let horizon = membership.members.shared(base.collection).flatMap { head.collection($0.folder)?.horizon } ?? 0
-      if horizon > entry.commit { try merge.takeForgotten(in: base.collection, upTo: entry.last) }
+    for base in bases where base.isForgetful {
+      if let entry = base.lost { try merge.takeForgotten(in: base.collection, since: entry) }
     }
     lost.remove(taken)
     try lost.save(transaction, of: membership.id)

@@ -2,15 +2,24 @@ import Coffer
 
 /// The collections that this member had, and has no longer: given back, what was removed meanwhile must not come back from here, also
 /// after the fleet has forgotten the removal.
-struct LostCollections: Equatable {
-  struct Entry: Equatable {
+struct LostCollections {
+  struct Entry {
     let collection: String
     /// The version of the members when it was lost.
     let version: UInt32
     /// The commit with which the store was in step there.
     let commit: UInt64
-    /// The last commit of the store of which everything there was in step.
+    /// The last commit of the store then.
     let last: CommitNumber
+    /// What was changed or removed here, and not pushed, with the record that it was in step with; nil for one that the fleet never had.
+    ///
+    /// Given back, it is merged as on a host that was away.
+    let changed: [ByteString: StoredRecord?]
+
+    /// Whether the store has had an item from the fleet, and not changed it since.
+    func isAsTaken(_ key: String, _ version: CommitNumber) -> Bool {
+      version <= last && changed[ByteString(key)] == nil
+    }
   }
 
   private(set) var entries: [Entry] = []
@@ -22,14 +31,20 @@ struct LostCollections: Equatable {
   /// Called before the records of these collections are removed.
   mutating func follow(from known: Membership, to members: Members, _ transaction: FleetTransaction) throws {
     entries.removeAll { entry in members.shared(entry.collection).map { $0.since > entry.version } ?? false }
-    let given = try Readiness(transaction, known).given
-    for name in given where !members.shares(name) && self[name] == nil {
-      // What was taken with the last sync is in step, too, but not what was changed since.
-      let isChanged = try transaction.hasKeysNotInStep(in: name, of: known.id)
+    let (agreed, backlog) = (
+      try Consent(transaction, known.id, known.members).agreed, try Backlog(transaction, known.id)
+    )
+    for name in agreed where !members.shares(name) && self[name] == nil {
+      let passed = backlog[name]
+      // Nothing of it was ever taken.
+      if passed?.isOfJoining ?? false { continue }
       entries.append(
         Entry(
-          collection: name, version: known.members.version, commit: known.seen,
-          last: isChanged ? known.stored.pushed : try transaction.lastNumber()))
+          collection: name, version: known.members.version, commit: passed?.commit ?? known.seen,
+          last: try transaction.lastNumber(),
+          changed: Dictionary(
+            try transaction.notInStep(in: name, of: known.id).map { (ByteString($0.key), $0.record) },
+            uniquingKeysWith: { first, _ in first })))
     }
   }
 
@@ -50,7 +65,7 @@ struct LostCollections: Equatable {
   }
 
   func save(_ transaction: FleetTransaction, of fleet: Int64) throws {
-    guard try self != LostCollections(transaction, fleet) else { return }
+    guard try bytes != LostCollections(transaction, fleet).bytes else { return }
     try transaction.set(.lost, to: entries.isEmpty ? nil : bytes, of: fleet)
   }
 
@@ -61,6 +76,18 @@ struct LostCollections: Equatable {
       bytes.append(number: entry.commit)
       bytes.append(number: entry.last)
       bytes.append(text: entry.collection)
+      bytes.append(number: UInt32(entry.changed.count))
+      for (key, record) in entry.changed.sorted(by: { $0.key < $1.key }) {
+        bytes.append(text: key.string)
+        bytes.append(record == nil ? 0 : 1)
+        guard let record else { continue }
+        bytes.append(number: record.counter)
+        bytes.append(number: record.clock)
+        bytes += record.author
+        bytes.append(record.isRemoved ? 1 : 0)
+        bytes.append(number: record.expires ?? .max)
+        bytes.append(number: record.version)
+      }
     }
     return bytes
   }
@@ -71,9 +98,27 @@ struct LostCollections: Equatable {
     var entries: [Entry] = []
     while !reader.isAtEnd {
       let (version, commit) = (try reader.number(UInt32.self), try reader.number(UInt64.self))
-      let last = try reader.number(CommitNumber.self)
-      entries.append(Entry(collection: try reader.text(), version: version, commit: commit, last: last))
+      let (last, collection) = (try reader.number(CommitNumber.self), try reader.text())
+      var changed: [ByteString: StoredRecord?] = [:]
+      for _ in 0..<(try reader.number(UInt32.self)) {
+        let key = try reader.text()
+        changed[ByteString(key)] = .some(try record(of: key, in: collection, &reader))
+      }
+      entries.append(Entry(collection: collection, version: version, commit: commit, last: last, changed: changed))
     }
     return entries
+  }
+
+  private static func record(
+    of key: String, in collection: String, _ reader: inout ByteReader
+  ) throws(MalformedObject) -> StoredRecord? {
+    guard try reader.number(UInt8.self) == 1 else { return nil }
+    let (counter, clock) = (try reader.number(Int64.self), try reader.number(Int64.self))
+    let author = try reader.array(MemberID.byteCount)
+    let isRemoved = try reader.number(UInt8.self) == 1
+    let (expires, version) = (try reader.number(Int64.self), try reader.number(CommitNumber.self))
+    return StoredRecord(
+      collection: collection, key: key, name: [], counter: counter, clock: clock, author: author, isRemoved: isRemoved,
+      expires: expires == .max ? nil : expires, version: version, digest: [])
   }
 }

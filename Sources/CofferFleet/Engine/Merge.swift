@@ -34,6 +34,8 @@ struct Merge {
     let isForgetful: Bool
     /// The error for a record older than the one that was seen; nil if a rollback of the carrier was accepted.
     let wentBack: FleetError?
+    /// What the store has had of it, if the collection was taken from this member and given back.
+    let lost: LostCollections.Entry?
   }
 
   private var knownClocks: TransactionClocks?
@@ -99,7 +101,7 @@ struct Merge {
       return try transaction.save(new, of: fleet)
     }
     // A store that joins for the first time has no records yet.
-    let row = before.id == nil ? nil : try self.row(of: record)
+    let row = before.id == nil ? nil : try self.row(of: record) ?? lostRow(of: record)
     if record.isOfDeclaration {
       try take(declaration: record, over: row, as: &new)
       return try transaction.save(new, of: fleet)
@@ -121,6 +123,11 @@ struct Merge {
     record.isOfDeclaration
       ? try transaction.declaration(record.key, in: record.collection, of: fleet)
       : try transaction.record(record.key, in: record.collection, of: fleet)
+  }
+
+  /// What the store knew of a setting that it had changed, and not pushed, when it lost the collection.
+  private func lostRow(of record: Record) -> StoredRecord? {
+    record.isOfDeclaration ? nil : base(record.collection)?.lost?.changed[ByteString(record.key)] ?? nil
   }
 
   /// Whether a record and the one that the store was in step with were made without knowledge of each other.
@@ -152,13 +159,16 @@ struct Merge {
     _ record: Record, _ local: Item?, over row: StoredRecord?, isSecond: Bool = false
   ) throws -> Int64 {
     let theirs = record.isAbsent(at: now) ? nil : record.value
-    guard isChangedHere(local?.version, row) else {
+    let lost = base(record.collection)?.lost
+    let isAsTaken = row == nil && local.map { lost?.isAsTaken(record.key, $0.version) ?? false } ?? false
+    guard !isAsTaken, isChangedHere(local?.version, row) else {
       if isSecond { return try takeTheirs(theirs, record, over: local, loser: name(record.author)) }
-      if record.author == me.id, theirs != local?.value {
+      // What this host no longer has a record of it has not lost.
+      if record.author == me.id, theirs != local?.value, lost == nil {
         if row == nil, try isLogged(record) { return StoredRecord.notInStep }
         recover(record)
       }
-      return try set(theirs, record, over: local?.value)
+      return try set(theirs, record, over: local?.value, keepsLoser: isAsTaken)
     }
     if local?.value == theirs { return local?.version ?? 0 }
     // A store that joins, or agrees to a collection, has not seen the record, and so has no opinion on it.
@@ -335,9 +345,11 @@ struct Merge {
   }
 
   /// Removes what the fleet has removed, and forgotten, since this member lost a collection: what it has here unchanged since then.
-  mutating func takeForgotten(in collection: String, upTo last: CommitNumber) throws {
+  mutating func takeForgotten(in collection: String, since lost: LostCollections.Entry) throws {
     for key in try transaction.keysWithoutRecord(in: collection, of: fleet) {
-      guard let local = try transaction.state(of: key, in: collection), local.version <= last else { continue }
+      guard let local = try transaction.state(of: key, in: collection), lost.isAsTaken(key, local.version) else {
+        continue
+      }
       changeCount += 1
       _ = try transaction.set(nil, key, in: collection, author: "", keepsLoser: true)
     }
