@@ -55,7 +55,8 @@ extension FleetError {
   /// The command that resolves this error.
   fileprivate var command: String? {
     switch self {
-    case .rolledBack, .forked: "fleet accept-rollback"
+    case .rolledBack(_, found: .some), .forked: "fleet accept-rollback"
+    case .rolledBack(_, found: nil): "fleet leave --force"
     case .memberNotFound: "fleet members"
     case .lastAdminLeaves: "fleet leave --force"
     case .conflictNotFound: "fleet conflicts"

@@ -22,7 +22,11 @@ extension FleetWait {
         \(name) is sealed, and the vault is locked; unlock it with `\(CommandHint.text("unlock"))`, or name its key with \
         --vault-key-file or PREFS_VAULT_KEY_FILE
         """
-    case .notSealedHere: return "\(name) is sealed in the fleet, and not here; seal it with \(command("seal"))"
+    case .notSealedHere:
+      // With all its environments, also those that are not there yet.
+      let parent = CollectionEnvironment(collection: collection)?.parent ?? collection
+      let command = "`\(CommandHint.text("seal \(CommandHint.quoted(parent))"))`"
+      return "\(name) is sealed in the fleet, and not here; seal it with \(command)"
     case .notSealedInFleet:
       return """
         \(name) is sealed here, and not in the fleet, so what is set here stays here; on an admin's host, seal it for all with \

@@ -205,7 +205,11 @@ extension Fleet {
         throw FleetError.tooLarge(
           object: "The list of members", byteCount: edition.membersBytes.count, limit: pieceByteCount)
       }
-      if try await publish(edition, over: isPolite ? nil : view) { return }
+      do {
+        if try await publish(edition, over: isPolite ? nil : view) { return }
+      } catch is Overtaken {
+        try reload()
+      }
     }
     throw FleetError.busy
   }
@@ -236,6 +240,22 @@ extension Fleet {
     guard try await carrier.commit(changes, if: condition) else { return false }
     try onStep(.didCommit)
     next.take(following.head, bytes, following.sets, synced: now)
+    note(bytes)
+    do {
+      try save(next, after: old, resealed)
+      membership = next
+    } catch is Overtaken {
+      // It is committed, and another program of this host has taken it, or the next sync does.
+      try reload()
+      return true
+    }
+    try onStep(.didAcknowledge)
+    if let present { try await removeRemains(in: present) }
+    return true
+  }
+
+  /// Records in the store that a change of the members is committed.
+  private func save(_ next: Membership, after old: Membership, _ resealed: [Resealed]) throws {
     try connection.writeFleets { transaction in
       try checkIsPresent(transaction)
       if next.members.collections != old.members.collections {
@@ -254,11 +274,6 @@ extension Fleet {
       }
       try next.save(transaction)
     }
-    note(bytes)
-    membership = next
-    try onStep(.didAcknowledge)
-    if let present { try await removeRemains(in: present) }
-    return true
   }
 
   /// A record under the new key of its collection.

@@ -27,6 +27,8 @@ extension Fleet {
       } catch let error as FleetError where attempt < 3 && Self.mayRead(error) {
         // Something changed during the read, or changes were missed. Read everything next time.
         continue
+      } catch is Overtaken where attempt < Self.attemptCount {
+        try reload()
       }
     }
   }

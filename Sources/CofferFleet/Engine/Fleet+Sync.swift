@@ -151,7 +151,7 @@ extension Fleet {
   }
 
   /// Adopts what another program has changed in the store.
-  private func reload() throws {
+  func reload() throws {
     guard let stored = try connection.readFleets({ try $0.fleets().first { $0.id == membership.stored.id } }) else {
       throw FleetError.notJoined
     }

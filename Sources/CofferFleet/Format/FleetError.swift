@@ -91,10 +91,15 @@ extension FleetError: CustomStringConvertible {
       """
     case .newerFormat(let object, let found, let supported):
       "The object \(object) has format \(found), and this program reads up to \(supported). Update it."
-    case .rolledBack(let seen, let found):
+    case .rolledBack(let seen, nil):
       """
-      The carrier was rolled back: this host has seen commit \(seen), and finds \
-      \(found.map { "commit \($0)" } ?? "nothing"). \
+      The carrier was rolled back: this host has seen commit \(seen), and finds nothing that it could continue from. Put a copy of the \
+      carrier back, if there is one, and accept the rollback. Otherwise each host leaves the fleet, where its settings stay, and one of \
+      them creates a new one.
+      """
+    case .rolledBack(let seen, let found?):
+      """
+      The carrier was rolled back: this host has seen commit \(seen), and finds commit \(found). \
       If a backup was restored, accept the rollback to push what the carrier has lost.
       """
     case .forked(let seen, let found):

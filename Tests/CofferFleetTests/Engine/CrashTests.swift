@@ -190,4 +190,73 @@ struct CrashTests {
     #expect(try hosts[1].contents() == hosts[0].contents())
     #expect(try await other.conflicts() == [])
   }
+
+  /// True once.
+  private final class Flag: Sendable {
+    private let isUp = Atomic(true)
+
+    func take() -> Bool { isUp.exchange(false, ordering: .relaxed) }
+  }
+
+  /// Lets another program of the host sync, once, as this one reaches a step.
+  private func overtake(_ host: Host, at step: Fleet.Step, by other: Fleet) async -> Task<Void, any Error> {
+    let (steps, reached) = AsyncStream.makeStream(of: Void.self)
+    let hasSynced = DispatchSemaphore(value: 0)
+    let isFirst = Flag()
+    await host.fleet.setOnStep {
+      guard $0 == step, isFirst.take() else { return }
+      reached.yield()
+      hasSynced.wait()
+    }
+    return Task {
+      for await _ in steps { break }
+      defer { hasSynced.signal() }
+      try await other.sync()
+    }
+  }
+
+  @Test(
+    "changes the members, though another program of the same host is faster",
+    arguments: [Fleet.Step.willApply, .willCommit, .didCommit])
+  func overtakenChange(_ step: Fleet.Step) async throws {
+    let carrier = MemoryCarrier()
+    let hosts = try await fleet(of: "a", "b", "c", on: carrier)
+    let other = try Fleet.open(in: hosts[0].database, at: carrier)
+    try hosts[1].set("1", "x")
+    try await hosts[1].sync()
+    let syncing = await overtake(hosts[0], at: step, by: other)
+    if step == .willCommit { try hosts[0].set("2", "y") }
+    try await hosts[0].fleet.edit { members, _ in
+      try members.remove(try #require(members.member(named: "b")))
+      return true
+    }
+    try await syncing.value
+    for fleet in [hosts[0].fleet, other] {
+      try await fleet.sync()
+      #expect(await fleet.members.map(\.name) == ["a", "c"])
+    }
+    await #expect(throws: FleetError.removed) { try await hosts[1].sync() }
+    try await hosts[2].sync()
+    #expect(try hosts[2].contents() == hosts[0].contents() && hosts[2].get("x") == "1")
+  }
+
+  @Test("accepts a collection, and a rollback, though another program of the same host is faster")
+  func overtakenAcceptance() async throws {
+    let carrier = MemoryCarrier()
+    let hosts = try await fleet(of: "a", "b", on: carrier)
+    let other = try Fleet.open(in: hosts[1].database, at: carrier)
+    try hosts[0].set("1", "x", in: "flags")
+    try await hosts[0].fleet.share(collections: ["web", "flags"])
+    try await hosts[0].sync()
+    var syncing = await overtake(hosts[1], at: .willApply, by: other)
+    try await hosts[1].fleet.accept(collections: ["flags"])
+    try await syncing.value
+    #expect(try hosts[1].get("x", in: "flags") == "1")
+    try hosts[0].set("2", "x")
+    try await hosts[0].sync()
+    syncing = await overtake(hosts[1], at: .willApply, by: other)
+    try await hosts[1].fleet.acceptRollback()
+    try await syncing.value
+    #expect(try hosts[1].get("x") == "2")
+  }
 }
