@@ -1130,9 +1130,19 @@ def refuse_unknown_flags(plain: sqlite3.Connection, collection: Optional[str] = 
                 raise NewerFormat(f"Collection {as_text(name)} has flags unknown to this reader.")
 
 
+def refuse_misplaced(plain: sqlite3.Connection, table: str) -> None:
+    """Refuses a sealed value in a collection that is not sealed, or the reverse."""
+    with reading():
+        rows = plain.execute(
+            f"SELECT 1 FROM {table} JOIN collections ON id = collection WHERE (type = ?) <> (flags & 1) LIMIT 1", (SEALED,))
+        if rows.fetchone() is not None:
+            raise Damaged("The store is damaged: an unsealed value in a sealed collection, or the reverse.")
+
+
 def items(plain: sqlite3.Connection, collection: Optional[str] = None) -> Iterator[Item]:
     """Every item that has not expired, or those of one collection, decoded."""
     refuse_unknown_flags(plain, collection)
+    refuse_misplaced(plain, "items")
     names = collections(plain)
     with reading():
         rows = plain.execute(
@@ -1167,6 +1177,7 @@ def author_of(text: Any) -> Optional[Author]:
 def history(plain: sqlite3.Connection) -> Iterator[HistoricItem]:
     """Every earlier value, decoded, by collection and key, the oldest first."""
     refuse_unknown_flags(plain)
+    refuse_misplaced(plain, "history")
     names = collections(plain)
     with reading():
         rows = plain.execute(

@@ -119,7 +119,7 @@ class AttackTests(unittest.TestCase):
                 pairs += [(entry["name"], bytes.fromhex(entry["bytes"])) for entry in case["listed"] for _ in range(entry["times"])]
                 invitation = reader.Invitation.parse(case["invitation"])
                 if "contents" not in case:
-                    with self.assertRaises(REFUSED):
+                    with self.assertRaises(reader.NewerFormat if case["refused"] == "newer format" else reader.Damaged):
                         reader.Fleet(reader.listed(pairs), invitation)
                     continue
                 fleet = reader.Fleet(reader.listed(pairs), invitation)
