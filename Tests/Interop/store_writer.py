@@ -223,12 +223,13 @@ def put(found: dict, folder: pathlib.Path) -> pathlib.Path:
 
 
 def contents(path: str) -> dict:
-    """The items of a plain database: kind and bytes, by collection and key."""
+    """The items of a plain database that have not expired: kind and bytes, by collection and key."""
     found: dict = {}
     with contextlib.closing(sqlite3.connect(path)) as plain:
         plain.text_factory = bytes
         rows = plain.execute(
-            "SELECT name, key, type, data FROM items JOIN collections ON collections.id = items.collection ORDER BY 1, 2")
+            "SELECT name, key, type, data FROM items JOIN collections ON collections.id = items.collection"
+            " WHERE expires IS NULL OR expires > ? ORDER BY 1, 2", (sealing.NOW,))
         for name, key, kind, data in rows:
             found.setdefault(name.decode(), {})[key.decode()] = [kind, data.hex()]
     return found
