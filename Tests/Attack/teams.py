@@ -1,0 +1,131 @@
+"""Fleets: hosts with the real tool, carriers in folders, and the fleets that another writer made."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import secrets
+import shutil
+
+import fleet_reader
+from etcd import Hostile
+from samples import Outcomes
+from workshop import FOLDER, HERE, Home, NotAllowed
+
+NAMES = {
+    what: f"{what}-{secrets.token_hex(10)}" for what in ("fleet", "collection", "key", "value", "member", "earlier", "payroll")
+}
+# Of a state that is refused, withheld, rolled back, or another host's.
+REFUSALS = (1, 3, 7, 9, 11, 12, 18)
+
+
+class Host(Home):
+    """A host with a store of its own."""
+
+    def values(self) -> dict:
+        done = self.prefs("export", "--reveal", "--format", "json")
+        return {} if done.code == 4 else json.loads(done.check(0).out)
+
+    def sync(self):
+        return self.prefs("fleet", "sync", patience=60)
+
+    def saved(self) -> pathlib.Path:
+        """A copy of its home."""
+        copy = self.folder.with_name(self.folder.name + secrets.token_hex(3))
+        shutil.copytree(self.folder, copy, symlinks=True)
+        return copy
+
+    def put_back(self, copy: pathlib.Path) -> None:
+        shutil.rmtree(self.folder)
+        shutil.copytree(copy, self.folder, symlinks=True)
+
+
+class Team:
+    """A fleet in a folder, with an admin."""
+
+    def __init__(self, *options: str, collections: tuple = ("web",)):
+        self.admin = Host("admin")
+        self.carrier = FOLDER / f"carrier-{secrets.token_hex(4)}"
+        self.carrier.mkdir()
+        for collection in collections:
+            self.admin.do("set", f"{collection}/first", "1")
+        named = [word for collection in collections for word in ("-c", collection)]
+        self.admin.do("fleet", "create", "team", "--at", f"file://{self.carrier}", *named, "--as", "admin", *options)
+
+    def invitation(self, name: str, role: str = "writer", *options: str) -> bytes:
+        return self.admin.do("fleet", "invite", name, "--role", role, *options)
+
+    def join(self, name: str, role: str = "writer", *options: str) -> Host:
+        host = Host(name)
+        host.do("fleet", "join", "-", input=self.invitation(name, role, *options))
+        self.admin.sync().check(0)
+        host.sync().check(0)
+        return host
+
+    def saved(self) -> pathlib.Path:
+        copy = self.carrier.with_name(self.carrier.name + secrets.token_hex(3))
+        shutil.copytree(self.carrier, copy)
+        return copy
+
+    def put_back(self, copy: pathlib.Path) -> None:
+        shutil.rmtree(self.carrier)
+        shutil.copytree(copy, self.carrier)
+
+    def objects(self) -> dict:
+        return fleet_reader.load_folder(str(self.carrier))
+
+    def write(self, objects: dict) -> None:
+        shutil.rmtree(self.carrier / "objects", ignore_errors=True)
+        put_objects(self.carrier, objects)
+
+    def set(self, key: str, value: str, host: Host | None = None) -> None:
+        (host or self.admin).do("set", key, value)
+        (host or self.admin).sync().check(0)
+
+
+def put_objects(carrier: pathlib.Path, objects: dict) -> None:
+    for name, data in objects.items():
+        folder = carrier / "objects" / fleet_reader.digest(name.encode())[:1].hex()
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name.replace("/", "_")).write_bytes(fleet_reader.digest(data) + data)
+
+
+def vectors(*beginnings: str) -> list:
+    document = json.loads((HERE.parent / "Interop/vectors/fleet-attacks.json").read_text())
+    return [found for found in document if found["case"].startswith(beginnings)]
+
+
+def join_vector(found: dict):
+    """What a new host makes of it, through a folder, or an etcd that lists more."""
+    host = Host("victim")
+    objects = {name: bytes.fromhex(data) for name, data in found["objects"].items()}
+    invitation = found["invitation"].encode()
+    if not found["listed"]:
+        carrier = FOLDER / f"vector-{secrets.token_hex(4)}"
+        carrier.mkdir()
+        put_objects(carrier, objects)
+        return host, host.prefs("fleet", "join", "-", "--at", f"file://{carrier}", input=invitation, patience=60)
+    more = [(entry["name"], bytes.fromhex(entry["bytes"])) for entry in found["listed"] for _ in range(entry["times"])]
+    with Hostile(objects, lambda: iter(more)).running() as address:
+        return host, host.prefs("fleet", "join", "-", "--at", address, input=invitation, patience=60)
+
+
+def by_vectors(threat, *beginnings: str) -> None:
+    outcomes, found = Outcomes(), vectors(*beginnings)
+    if not found:
+        raise NotAllowed("there are no such vectors")
+    for attack in found:
+        host, done = join_vector(attack)
+        values = host.values().get("web", {})
+        if "contents" in attack:
+            if done.code != 0 or values != attack["contents"]:
+                raise NotAllowed(f"{attack['case']}: {done}, and it has {values}")
+            outcomes.add("accepted, as it must be")
+        else:
+            if done.code == 0 or values or done.code not in REFUSALS:
+                raise NotAllowed(f"{attack['case']}: {done}, and it has {values}")
+            outcomes.add(f"refused with {done.code}")
+    threat.tried(
+        f"{len(found)} fleets of Tests/Interop/vectors/fleet-attacks.json: {'; '.join(sorted({attack['case'][:60] for attack in found})[:6])} …",
+        str(outcomes),
+    )
