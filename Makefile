@@ -18,6 +18,7 @@ deps: ## Install the system libraries, where they are missing
 
 test-deps: deps
 	@Scripts/install-deps.sh tests
+	@Tests/S3/prepare >/dev/null
 
 build: deps ## Build everything, for debugging
 	$(SWIFT) build
@@ -68,6 +69,9 @@ test: test-deps lint ## Lint, build with warnings as errors, run all tests and t
 	COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) test --enable-all-traits --skip-build $(WIDTH) --xunit-output .build/tests.xml || \
 	  { Scripts/failed-tests .build/tests-swift-testing.xml; exit 1; }
 	Tests/Interop/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
+	Tests/Clients/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
+	@Scripts/install-programs.sh direnv jq age pass gpg=gnupg make docker-compose
+	Tests/Recipes/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 	Tests/Dependents/run
 	Tests/Documentation/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 	Tests/Operating/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"

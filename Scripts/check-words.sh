@@ -17,7 +17,7 @@ check() {
   fi
 }
 
-sources="Sources Tests Package.swift"
+sources="Sources Tests clients Package.swift"
 documents="ARCHITECTURE.md FLEET.md FORMAT.md SECURITY.md TESTING.md Documentation"
 # shellcheck disable=SC2086 # Lists of names.
 check '\bwhoever\b|\bin clear\b|of no account|\bto be had\b' \

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Installs what Coffer links against and Swift does not include: SQLite, OpenSSL and libcurl with their headers, and
 # pkg-config, which finds them. With the argument `tests` also what the tests run: the sqlite3 shell, SQLCipher with
-# its own, pass with GnuPG, etcd with etcdctl, the openssl tool, and Python with `cryptography` and `jsonschema` or the means to
-# install them, and Chromium with its driver, and Firefox with Xvfb. With the argument `benchmarks` also LMDB with its headers. Does nothing when all are there.
+# its own, pass with GnuPG, etcd with etcdctl, the openssl tool, and Python with the means to
+# install packages, and Chromium with its driver, and Firefox with Xvfb. With the argument `benchmarks` also LMDB with its headers. Does nothing when all are there.
 set -eu
 
 has_libraries() {
@@ -20,10 +20,7 @@ has_test_tools() {
     command -v gpg >/dev/null 2>&1 && command -v etcd >/dev/null 2>&1 && command -v etcdctl >/dev/null 2>&1 &&
     command -v openssl >/dev/null 2>&1 && command -v python3 >/dev/null 2>&1 &&
     has_browser &&
-    python3 -c 'try:
-  import cryptography, jsonschema
-except ImportError:
-  import ensurepip, venv' 2>/dev/null
+    python3 -c 'import ensurepip, venv' 2>/dev/null
 }
 
 debian="pkg-config libsqlite3-dev libssl-dev libcurl4-openssl-dev"

@@ -51,7 +51,7 @@ private func measureRawObjects(_ carrier: any Carrier, count: Int) async throws 
 }
 
 /// Reports the time of an operation, and the processor time of this process.
-private func measure(_ what: String, _ count: Int, _ body: () async throws -> Void) async throws {
+func measure(_ what: String, _ count: Int, _ body: () async throws -> Void) async throws {
   let (start, used) = (ContinuousClock.now, cpuTime())
   try await body()
   let seconds = start.duration(to: .now).milliseconds / 1000

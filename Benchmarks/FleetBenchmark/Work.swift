@@ -24,13 +24,14 @@ struct Host {
     try connection.readWrite { try $0.setObject(value, forKey: key, inCollection: "web") }
   }
 
-  func create(at address: String) async throws -> Fleet {
+  func create(at address: String, _ key: S3Credentials? = nil) async throws -> Fleet {
     try await Fleet.create(
-      "fleet", in: database, at: try Fleet.carrier(at: address), collections: ["web"], as: "office")
+      "fleet", in: database, at: try Fleet.carrier(at: address, credentials: { key }), collections: ["web"],
+      as: "office")
   }
 
-  func join(_ invitation: Invitation) async throws -> Fleet {
-    try await Fleet.join(invitation, database, at: try Fleet.carrier(at: invitation.carrier))
+  func join(_ invitation: Invitation, _ key: S3Credentials? = nil) async throws -> Fleet {
+    try await Fleet.join(invitation, database, at: try Fleet.carrier(at: invitation.carrier, credentials: { key }))
   }
 
   /// Calls `handler` for each commit to the collection.

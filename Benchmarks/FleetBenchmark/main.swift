@@ -1,6 +1,6 @@
 // The cost of a fleet, on an etcd of three members on this machine: run by `make bench ROWS=fleet`.
 //
-//   FleetBenchmark [ROW…] [SETTINGS [HOSTS]]   only the named rows: carrier, change, wait, first, hosts; the settings of the
+//   FleetBenchmark [ROW…] [SETTINGS [HOSTS]]   only the named rows: carrier, change, wait, first, hosts, s3; the settings of the
 //     first sync, 100000; and the listening hosts, 1000
 //   FleetBenchmark idle ADDRESS STORE KEYFILE   an idle host, which prints its CPU seconds for each line of input
 
@@ -24,15 +24,18 @@ if arguments.first == "idle" {
   try FileManager.default.createDirectory(
     atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
   defer { try? FileManager.default.removeItem(atPath: folder) }
-  let cluster = try await Cluster(in: folder)
   let sizes = arguments.compactMap(Int.init)
   let rows = arguments.filter { Int($0) == nil }
   func isAsked(_ row: String) -> Bool { rows.isEmpty || rows.contains(row) }
-  if isAsked("carrier") { try await measureCarrier(cluster) }
-  if isAsked("change") { try await measureChange(cluster, folder) }
-  if isAsked("wait") { try await measureIdle(cluster, folder) }
-  if isAsked("first") { try await measureFirstSync(cluster, folder, count: sizes.first ?? 100_000) }
-  if isAsked("hosts") { try await measureManyHosts(cluster, folder, count: sizes.dropFirst().first ?? 1000) }
+  if isAsked("s3") { try await measureStorage(folder, count: (sizes.first ?? 100_000) / 10) }
+  if rows != ["s3"] {
+    let cluster = try await Cluster(in: folder)
+    if isAsked("carrier") { try await measureCarrier(cluster) }
+    if isAsked("change") { try await measureChange(cluster, folder) }
+    if isAsked("wait") { try await measureIdle(cluster, folder) }
+    if isAsked("first") { try await measureFirstSync(cluster, folder, count: sizes.first ?? 100_000) }
+    if isAsked("hosts") { try await measureManyHosts(cluster, folder, count: sizes.dropFirst().first ?? 1000) }
+  }
 }
 
 func report(_ what: String, _ figures: String) {
@@ -66,25 +69,31 @@ func measureCarrier(_ cluster: Cluster) async throws {
 
 /// From a commit's beginning on one host to a handler on another.
 func measureChange(_ cluster: Cluster, _ folder: String) async throws {
+  try await measureChange(at: cluster.address("change"), folder, count: 220, "a commit to a handler on another host")
+}
+
+func measureChange(
+  at address: String, _ folder: String, _ key: S3Credentials? = nil, count: Int, _ what: String
+) async throws {
   let (office, web) = (try Host(in: folder), try Host(in: folder))
-  let fleet = try await office.create(at: cluster.address("change"))
-  let other = try await web.join(try await fleet.invite("web", role: .writer))
+  let fleet = try await office.create(at: address, key)
+  let other = try await web.join(try await fleet.invite("web", role: .writer), key)
   // Which admits it.
   try await fleet.sync()
   let running = try await Running([fleet, other])
   let countdown = Countdown()
   let registration = try web.onCommit { countdown.count() }
   var times: [Duration] = []
-  for number in 0..<220 {
+  for number in 0..<count {
     countdown.start(at: 1)
     let start = ContinuousClock.now
     try office.set("\(number)", "key")
     await countdown.wait()
-    if number >= 20 { times.append(start.duration(to: .now)) }
+    if number >= count / 11 { times.append(start.duration(to: .now)) }
   }
   registration.cancel()
   await running.end()
-  report("a commit to a handler on another host", summary(times))
+  report(what, summary(times))
 }
 
 /// The cost of an idle host.

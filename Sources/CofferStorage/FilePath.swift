@@ -140,7 +140,7 @@ package enum FilePath {
   /// Runs `body` while no other process does so for the folder above `path`.
   ///
   /// Anyone who can read the folder can hold its lock: after two seconds, and where a folder has no locks, `body` runs without it.
-  static func takingTurns<Result>(above path: String, _ body: () throws -> Result) rethrows -> Result {
+  package static func takingTurns<Result>(above path: String, _ body: () throws -> Result) rethrows -> Result {
     let descriptor = open(folder(above: path), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard descriptor >= 0 else { return try body() }
     defer { close(descriptor) }

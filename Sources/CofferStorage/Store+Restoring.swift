@@ -77,6 +77,8 @@ extension Store {
     /// Programs that wait for the write lock find the new store once they get it; those that read from memory see that
     /// there was a commit.
     ///
+    /// Modelled in `Documentation/Models/StoreRestore.pml`.
+    ///
     /// - Parameters:
     ///   - check: Called once no other program can write any more; an error that it throws ends this, and nothing is changed.
     ///   - replacing: Runs its argument, the rename.
@@ -204,6 +206,8 @@ extension Store {
 
   /// Completes a restore that put this file in its place: removes the log and the index of the store it replaced.
   ///
+  /// Modelled in `Documentation/Models/StoreRestore.pml`.
+  ///
   /// - Throws: `StorageError.replaced`; `.busy` when another process does the same for too long.
   func settle() throws {
     guard !isReadOnly else { return try awaitSettled() }
@@ -214,16 +218,22 @@ extension Store {
     try whileAlone(if: isUnsettled) {
       // Another restore waits for the lock, so the names are not another store's by now.
       guard !isReplaced else { throw StorageError.replaced(path: path) }
+      // Otherwise a power cut could bring back the old store without its log.
+      try syncFolder()
       for suffix in ["-shm", "-wal"] {
         try announce(.remove(path: path + suffix))
         guard try owner.acting({ unlink(path + suffix) }) == 0 || errno == ENOENT else {
           throw StorageError(errno: errno, path: path + suffix)
         }
       }
-      try announce(.syncFolder(path: FilePath.folder(above: path)))
-      try owner.acting { try FilePath.syncFolder(above: path) }
+      try syncFolder()
       try changeEnvelope { $0.setPlaced(false) }
     }
+  }
+
+  private func syncFolder() throws {
+    try announce(.syncFolder(path: FilePath.folder(above: path)))
+    try owner.acting { try FilePath.syncFolder(above: path) }
   }
 
   /// The process that restored the store is about to complete that.

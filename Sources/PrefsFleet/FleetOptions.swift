@@ -7,7 +7,8 @@ import PrefsCommands
 struct FleetOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "The file with the password of the user in the carrier's address.", valueName: "path"),
+      "The file with the password of the user in the carrier's address, or with the access key of an S3-compatible storage.",
+      valueName: "path"),
     completion: .file())
   var passwordFile: String?
 
@@ -20,7 +21,11 @@ struct FleetOptions: ParsableArguments {
   // MARK: Carriers
 
   func carrier(at address: String) throws -> any Carrier {
-    try Fleet.carrier(at: address, password: password)
+    let key = AccessKey(file: passwordFile)
+    if address.hasPrefix("s3://"), let path = key.path, let problem = KeyFile.accessProblem(at: path, ofStoreAt: nil) {
+      common.note(problem)
+    }
+    return try Fleet.carrier(at: address, password: password, credentials: { try key.read() })
   }
 
   private func password() throws -> SecretBytes {
@@ -56,6 +61,7 @@ struct FleetOptions: ParsableArguments {
     do {
       return try await using(try session.openOrCreate()) { database in
         do {
+          try KeptVault(database, session).unlockIfAtHand()
           return try await body(database)
         } catch {
           isLeftEmpty = isNew && (try? Self.isEmpty(database)) == true
@@ -86,6 +92,13 @@ struct FleetOptions: ParsableArguments {
   ///
   /// - Parameter isReading: Whether a read-only store suffices.
   func withFleets<R>(isReading: Bool = false, _ body: ([Fleet]) async throws -> R) async throws -> R {
+    try await withFleetsAndVault(isReading: isReading) { fleets, _ in try await body(fleets) }
+  }
+
+  /// The same, with the vault of the store, which is unlocked if its key is at hand.
+  func withFleetsAndVault<R>(
+    isReading: Bool = false, _ body: ([Fleet], KeptVault) async throws -> R
+  ) async throws -> R {
     let session = try CommandSession(ofCommandWith: common)
     return try await using(isReading ? try session.openForReading() : try session.open()) { database in
       let addresses = try Fleet.carriers(of: database)
@@ -95,7 +108,9 @@ struct FleetOptions: ParsableArguments {
           "the store \(session.path) belongs to no fleet. Join one with `\(CommandHint.text("fleet join -"))`, or create one "
             + "with `\(CommandHint.text("fleet create NAME --at ADDRESS -c COLLECTION"))`.")
       }
-      return try await body(addresses.map { try Fleet.open(in: database, at: carrier(at: $0)) })
+      let vault = KeptVault(database, session)
+      try vault.unlockIfAtHand()
+      return try await body(addresses.map { try Fleet.open(in: database, at: carrier(at: $0)) }, vault)
     }
   }
 

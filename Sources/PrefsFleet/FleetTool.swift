@@ -73,8 +73,8 @@ extension FleetError {
     case .fleetExists, .alreadyJoined, .invitationUsed, .memberExists, .collectionShared: .conflict
     case .damaged, .rolledBack, .forked, .olderThanInvitation: .integrity
     case .newerFormat: .newerFormat
-    case .removed, .notAllowed, .lastAdmin, .lastAdminLeaves, .invitationExpired, .collectionSealed, .collectionWaits,
-      .tooLarge, .tooManyCollections:
+    case .removed, .notAllowed, .lastAdmin, .lastAdminLeaves, .invitationExpired, .collectionWaits, .tooLarge,
+      .tooManyCollections:
       .refused
     case .badName, .manyMayOnlyRead, .adminsHaveAll: .usage
     case .badInvitation: .format

@@ -11,18 +11,22 @@ import sqlite3
 import struct
 from typing import Any, Optional
 
+from coffer_reader.changes import split_changed_keys
+from coffer_reader.ciphers import XAES, hkdf
+from coffer_reader.envelope import Envelope
+from coffer_reader.keys import Key
 import sealing
 from samples import COPY, SIZE
-from workshop import Place, reader
+from workshop import Place
 
 
 class Keys:
     """The root key of a store, and those of its epochs, by one of its secrets."""
 
-    def __init__(self, data: bytes, secret: reader.Secret):
-        self.envelope = reader.Envelope.parse(data)
+    def __init__(self, data: bytes, secret: Key):
+        self.envelope = Envelope.parse(data)
         self.id, self.root = self.envelope.store_id, self.envelope.root_key(secret)
-        wrapping = reader.XAES(reader.hkdf(self.root, self.id, "coffer v1 epoch wrapping"))
+        wrapping = XAES(hkdf(self.root, self.id, "coffer v1 epoch wrapping"))
         self.epochs = {
             epoch.number: wrapping.open(epoch.wrapped[:24], epoch.wrapped[24:], epoch.authenticated + self.id)
             for epoch in self.envelope.epochs
@@ -78,7 +82,7 @@ def rebuild_chain(plain: sqlite3.Connection) -> None:
         text = link + struct.pack(">qqqqq", total, sequence, time, writer, total + size) + noise
         for part in (author, action):
             text += struct.pack(">I", 2**32 - 1 if part is None else len(part)) + (part or b"")
-        first, parts = reader.split_changed_keys(keys)
+        first, parts = split_changed_keys(keys)
         text += bytes([first])
         digests = [hashlib.sha256(noise + listed).digest()[:16] for _, _, listed in parts]
         for (collection, form, _), committed in zip(parts, digests):
@@ -108,7 +112,7 @@ def forged_envelope(older: bytes, keys: Keys, sequence: int, epochs: dict) -> by
     data += b"".join(struct.pack(">H", len(record)) + record for record in slots + wrapped)
     end = 56 + sum(2 + len(record) for record in records(older))
     data += older[end : end + 104]
-    mac = hmac.new(reader.hkdf(keys.root, keys.id, "coffer v1 envelope MAC"), data, hashlib.sha256).digest()
+    mac = hmac.new(hkdf(keys.root, keys.id, "coffer v1 envelope MAC"), data, hashlib.sha256).digest()
     return sealing.with_checksum((data + mac).ljust(COPY - 96, b"\0"))
 
 

@@ -8,11 +8,12 @@ import struct
 import threading
 from typing import Callable, Optional
 
+from coffer_reader.envelope import PAGE, Envelope
+from coffer_reader.pages import Log
 import workshop
-from workshop import REFUSED, Home, NotAllowed, Place, Run, reader
+from workshop import REFUSED, Home, NotAllowed, Place, Run
 
-SIZE, COPY, PAGE = reader.Envelope.SIZE, reader.Envelope.COPY, reader.PAGE
-FRAME = reader.Log.FRAME
+SIZE, COPY, FRAME = Envelope.SIZE, Envelope.COPY, Log.FRAME
 PASSPHRASE = b"correct horse battery staple"
 
 

@@ -7,7 +7,7 @@ import pathlib
 import secrets
 import shutil
 
-import fleet_reader
+from coffer_reader.fleet_objects import digest, load_folder
 from etcd import Hostile
 from samples import Outcomes
 from workshop import FOLDER, HERE, Home, NotAllowed
@@ -72,7 +72,7 @@ class Team:
         shutil.copytree(copy, self.carrier)
 
     def objects(self) -> dict:
-        return fleet_reader.load_folder(str(self.carrier))
+        return load_folder(str(self.carrier))
 
     def write(self, objects: dict) -> None:
         shutil.rmtree(self.carrier / "objects", ignore_errors=True)
@@ -85,9 +85,9 @@ class Team:
 
 def put_objects(carrier: pathlib.Path, objects: dict) -> None:
     for name, data in objects.items():
-        folder = carrier / "objects" / fleet_reader.digest(name.encode())[:1].hex()
+        folder = carrier / "objects" / digest(name.encode())[:1].hex()
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / name.replace("/", "_")).write_bytes(fleet_reader.digest(data) + data)
+        (folder / name.replace("/", "_")).write_bytes(digest(data) + data)
 
 
 def vectors(*beginnings: str) -> list:

@@ -21,10 +21,11 @@ import time
 from typing import Any, Iterator, Optional
 
 HERE = pathlib.Path(__file__).resolve().parent
-for folder in ("../Interop", "../Page"):
+for folder in ("../Interop", "../Page", "../../clients/reader"):
     sys.path.insert(0, str((HERE / folder).resolve()))
 
-import coffer_reader as reader  # noqa: E402
+from coffer_reader.keys import Key, KeyFile  # noqa: E402
+from coffer_reader.store import Store  # noqa: E402
 
 from report import NotAllowed, Skip  # noqa: E402
 
@@ -184,8 +185,8 @@ class Place:
         self.vault_key = self.folder / "vault-key"
 
     @property
-    def secret(self) -> reader.Secret:
-        return reader.KeyFileSecret.read(str(self.key))
+    def secret(self) -> Key:
+        return KeyFile.read(self.key)
 
     def options(self) -> list:
         vault = ["--vault-key-file", self.vault_key] if self.vault_key.exists() else []
@@ -221,8 +222,7 @@ class Place:
     def plain(self) -> pathlib.Path:
         """The plain database, for someone who has the key."""
         path = self.folder / f"plain-{secrets.token_hex(4)}.db"
-        with reader.Store(str(self.store), self.secret) as store:
-            store.write_plain(str(path))
+        Store(self.store, self.secret).write_plain(path)
         return path
 
     @contextlib.contextmanager

@@ -402,6 +402,66 @@ private struct WatchedStore {
     #expect(try Data(contentsOf: URL(fileURLWithPath: target)) == Data([9]))
   }
 
+  @Test("7.3 is kept of no store while one gets the name of another, and with the next commit after that")
+  func whileReplacing() throws {
+    let store = try TemporaryStore()
+    let anchor = FileAnchor(folder: store.folder + "/state")
+    let database = try Database.create(at: store.path, key: store.key, options: .quiet.anchored(anchor))
+    let connection = try database.makeConnection()
+    let path = database.path
+    let created = anchor.record(ofStoreAt: path)
+    try anchor.replacing(storeAt: path) {
+      try connection.readWrite { try $0.setObject(1, forKey: "n") }
+      #expect(anchor.record(ofStoreAt: path) == created)
+    }
+    try database.close()
+    #expect(anchor.record(ofStoreAt: path) != created)
+  }
+
+  /// Notes whether a store gets its name while no program keeps a record.
+  private final class ExcludingAnchor: SynchronizedAnchor {
+    private let anchor: FileAnchor
+    let calls = Lock<[String]>([])
+
+    init(folder: String) { anchor = FileAnchor(folder: folder) }
+
+    func record(ofStoreAt path: String) -> [UInt8]? { anchor.record(ofStoreAt: path) }
+    func keep(_ record: [UInt8]?, ofStoreAt path: String) {
+      calls.withLock { $0.append(record == nil ? "remove" : "keep") }
+      anchor.keep(record, ofStoreAt: path)
+    }
+    func synchronizeRecord(ofStoreAt path: String) { anchor.synchronizeRecord(ofStoreAt: path) }
+    func replacing<Result>(storeAt path: String, _ body: () throws -> Result) rethrows -> Result {
+      func inode() -> ino_t? {
+        var status = stat()
+        return stat(path, &status) == 0 ? status.st_ino : nil
+      }
+      return try anchor.replacing(storeAt: path) {
+        let before = inode()
+        calls.withLock { $0.append("lock") }
+        defer { calls.withLock { $0.append(inode() == before ? "unlock" : "named, unlock") } }
+        return try body()
+      }
+    }
+  }
+
+  @Test("7.3 is removed by a restore, and made by a creation, while no program keeps one")
+  func excluding() throws {
+    let store = try TemporaryStore()
+    let copy = store.folder + "/copy.coffer"
+    let anchor = ExcludingAnchor(folder: store.folder + "/state")
+    let options = Database.Options.quiet.anchored(anchor)
+    try Database.create(at: store.path, key: store.key, options: options).close()
+    #expect(anchor.calls.withLock { $0.prefix(2) } == ["lock", "named, unlock"])
+    try #require(try Child.run("/bin/cp", [store.path, copy]).status == 0)
+    let database = try Database.open(at: store.path, key: store.key, options: options)
+    try database.makeConnection().readWrite { try $0.setObject(1, forKey: "n") }
+    try database.close()
+    anchor.calls.withLock { $0 = [] }
+    try Database.restore(at: store.path, from: copy, key: store.key, options: options)
+    #expect(anchor.calls.withLock { $0.prefix(3) } == ["lock", "remove", "named, unlock"])
+  }
+
   @Test("7.3 is never an empty file; one that is, or has no folder, is a problem with a reason")
   func obstacles() throws {
     let store = try TemporaryStore()

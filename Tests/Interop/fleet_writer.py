@@ -12,14 +12,19 @@ import dataclasses
 import hashlib
 import hmac
 import json
+import pathlib
 import struct
 import sys
 from typing import Optional
 
-import coffer_reader as base
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
-from fleet_reader import derive, digest, raw, text
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "../../clients/reader"))
+
+from coffer_reader.ciphers import XAES  # noqa: E402
+from coffer_reader.fleet_objects import derive, digest, raw, text  # noqa: E402
+from coffer_reader.values import STRING  # noqa: E402
 
 START = 1_790_000_000_000
 # The last one there is none of.
@@ -86,6 +91,7 @@ class Shared:
     horizon: int = 0
     # What the head has of it.
     head: bytes = b""
+    is_sealed: int = 0
 
 
 class Fleet:
@@ -125,7 +131,7 @@ class Fleet:
 
     def seal(self, key: bytes, additional: bytes, plain: bytes) -> bytes:
         nonce = self.random.take(24)
-        return nonce + base.XAES(key).seal(nonce, plain, additional)
+        return nonce + XAES(key).seal(nonce, plain, additional)
 
     def additional(self, purpose: str, place: bytes) -> bytes:
         return f"coffer fleet v1 {purpose}".encode() + self.id + numbers("I", self.epoch) + place
@@ -152,6 +158,7 @@ class Fleet:
         self.collections[name] = new
         if earlier is None:
             return
+        new.is_sealed = earlier.is_sealed
         prefix = f"r/{earlier.folder.hex()}/"
         bodies = [body for name, body in self.records.items() if name.startswith(prefix)]
         self.objects = {name: data for name, data in self.objects.items() if not name.startswith(prefix)}
@@ -198,7 +205,8 @@ class Fleet:
             data += member.id + self.seal(key, place, self.fleet_key + rings[member.collections])
         body = text(self.name) + numbers("IIH", 90, 0, len(self.collections))
         for shared in self.shared():
-            name = text(shared.name) + bytes(-len(text(shared.name)) % 64)
+            name = text(shared.name) + bytes([shared.is_sealed])
+            name += bytes(-len(name) % 64)
             place = b"coffer fleet v1 collection" + self.id + shared.folder
             sealed = self.seal(shared.keys["collection"], place, name)
             body += shared.folder + numbers("II", 1, len(sealed)) + sealed
@@ -248,7 +256,7 @@ class Fleet:
         if change.rest is not None:
             body += change.rest
         elif change.value is not None:
-            body += bytes([0, base.STRING]) + change.value.encode()
+            body += bytes([0, STRING]) + change.value.encode()
         return body
 
     def signed(self, changes: list) -> list:
@@ -831,12 +839,12 @@ def malformed(description: str, **fields) -> None:
 malformed("a counter of 0", counter=0)
 malformed("a counter above 2^60", counter=(1 << 60) + 1)
 malformed("an unknown form", form=9)
-malformed("unknown fields", rest=bytes([8, base.STRING]) + b"v")
+malformed("unknown fields", rest=bytes([8, STRING]) + b"v")
 malformed("a null", rest=bytes([0, 0]))
 malformed("a sealed value", rest=bytes([0, 14]) + bytes(60))
 malformed("a value of an unknown kind", rest=bytes([0, 99]) + b"v")
-malformed("a text that is not UTF-8", rest=bytes([0, base.STRING]) + b"\xff")
-malformed("metadata that is longer than the record", rest=bytes([4, base.STRING]) + numbers("I", 1 << 31))
+malformed("a text that is not UTF-8", rest=bytes([0, STRING]) + b"\xff")
+malformed("metadata that is longer than the record", rest=bytes([4, STRING]) + numbers("I", 1 << 31))
 malformed("nothing after the texts", rest=b"")
 
 
@@ -852,6 +860,23 @@ def neighbours(fleet: Fleet) -> list:
     return []
 
 
+# MARK: Sealed collections
+
+
+@case("a collection that is sealed in the fleet", GENUINE)
+def sealed(fleet: Fleet) -> list:
+    fleet.collections["web"].is_sealed = 1
+    fleet.publish(fleet.members[0])
+    return []
+
+
+@case("a collection that is neither sealed in the fleet nor not")
+def sealed_otherwise(fleet: Fleet) -> list:
+    fleet.collections["web"].is_sealed = 2
+    fleet.publish(fleet.members[0])
+    return []
+
+
 def cases() -> list:
     found = []
     for number, (description, verdict, function) in enumerate(CASES):
@@ -864,6 +889,7 @@ def cases() -> list:
                 "objects": {name: data.hex() for name, data in sorted((fleet.shown or fleet.objects).items())},
                 "listed": [{"name": name, "bytes": data.hex(), "times": times} for name, data, times in listed],
                 **verdict,
+                **({"sealed": True} if fleet.collections["web"].is_sealed == 1 else {}),
             }
         )
     return found

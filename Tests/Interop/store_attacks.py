@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import struct
 
-import coffer_reader as reader
+from coffer_reader.envelope import Envelope
+from coffer_reader.pages import LABEL
+from coffer_reader.values import ARRAY
 import sealing
 from store_writer import COPY, FRAME, PAGE, SECRETS, SIZE, STORE, WITHOUT_LOG, Crafted, case
 
@@ -58,7 +60,7 @@ store_cases("Envelope", {
     "the MAC changed, with its checksum": lambda c: c.store.__setitem__(
         slice(0, SIZE), sealing.with_checksum(
             (lambda end: bytes(c.store[: end - 1]) + bytes([c.store[end - 1] ^ 8]) + bytes(c.store[end:COPY]))(
-                len(bytes(c.store[:reader.Envelope.CHECKED]).rstrip(b"\0")))) * 2),
+                len(bytes(c.store[:Envelope.CHECKED]).rstrip(b"\0")))) * 2),
 }, DAMAGED)
 store_cases("Envelope", {
     "an empty file": written(b""),
@@ -192,10 +194,10 @@ def sealed_as(additional: bytes, mark: int = 0):
     return change
 
 
-place = reader.LABEL + struct.pack(">II", 1, ITEMS)
+place = LABEL + struct.pack(">II", 1, ITEMS)
 store_cases("Pages", {
-    "a page sealed as one of the log": sealed_as(reader.LABEL + struct.pack(">II", 2, ITEMS)),
-    "a page sealed for another place": sealed_as(reader.LABEL + struct.pack(">II", 1, ITEMS + 1)),
+    "a page sealed as one of the log": sealed_as(LABEL + struct.pack(">II", 2, ITEMS)),
+    "a page sealed for another place": sealed_as(LABEL + struct.pack(">II", 1, ITEMS + 1)),
     "a page with the mark of a frame": sealed_as(place, 1),
     "a first page without SQLite's magic": lambda c: c.change_page(1, 0, b"x"),
     "a first page that says 8,192 bytes a page": lambda c: c.change_page(1, 16, b"\x20\0"),
@@ -266,7 +268,7 @@ store_cases("Tables", {
 def nested(depth: int) -> bytes:
     data = b""
     for _ in range(depth):
-        data = sealing.element(reader.ARRAY, data)
+        data = sealing.element(ARRAY, data)
     return data
 
 

@@ -16,12 +16,16 @@ import struct
 import tempfile
 from typing import Any, Callable, Optional
 
-import coffer_reader as reader
+from coffer_reader.ciphers import XAES, hkdf
+from coffer_reader.envelope import PAGE, Envelope
+from coffer_reader.keys import KeyFile
+from coffer_reader.pages import LABEL, USABLE, Log, SealedPage
+from coffer_reader.store import Store
 import sealing
 from fleet_writer import Random
 
 VECTORS = pathlib.Path(__file__).resolve().parent / "vectors"
-SIZE, COPY, PAGE, FRAME = reader.Envelope.SIZE, reader.Envelope.COPY, reader.PAGE, reader.Log.FRAME
+SIZE, COPY, FRAME = Envelope.SIZE, Envelope.COPY, Log.FRAME
 # Where SQLite keeps what changes with its version: its counters, and its own number.
 COUNTERS = (slice(24, 28), slice(92, 100))
 
@@ -70,11 +74,11 @@ class Crafted:
     def __init__(self, seed: str):
         self.random = Random(seed)
         self.store, self.log = bytearray(STORE), bytearray(LOG)
-        self.envelope = reader.Envelope.parse(STORE)
-        secret = reader.KeyFileSecret(bytes.fromhex(SECRETS["key"]))
+        self.envelope = Envelope.parse(STORE)
+        secret = KeyFile(bytes.fromhex(SECRETS["key"]))
         self.id, self.root = self.envelope.store_id, self.envelope.root_key(secret)
         epoch, = self.envelope.epochs
-        wrapping = reader.XAES(reader.hkdf(self.root, self.id, "coffer v1 epoch wrapping"))
+        wrapping = XAES(hkdf(self.root, self.id, "coffer v1 epoch wrapping"))
         self.epoch_key = wrapping.open(epoch.wrapped[:24], epoch.wrapped[24:], epoch.authenticated + self.id)
         self.new = sealing.NewStore(
             [], store_id=self.id, root_key=self.root, epochs={epoch.number: self.epoch_key}, random=self.random.take)
@@ -118,9 +122,9 @@ class Crafted:
         data[54:56] = bytes([len(slots), len(epochs)])
         data = bytearray(head(bytes(data)))
         data += b"".join(struct.pack(">H", len(record)) + record for record in slots + epochs) + rest
-        key = reader.hkdf(root or self.root, self.id, "coffer v1 envelope MAC")
+        key = hkdf(root or self.root, self.id, "coffer v1 envelope MAC")
         data += hmac.new(key, data, hashlib.sha256).digest() + padding
-        return sealing.with_checksum(bytes(data).ljust(reader.Envelope.CHECKED, b"\0"))
+        return sealing.with_checksum(bytes(data).ljust(Envelope.CHECKED, b"\0"))
 
     def both(self, **fields: Any) -> None:
         self.store[:SIZE] = self.copy(**fields) * 2
@@ -133,12 +137,12 @@ class Crafted:
         return new.record(self.root, self.id)
 
     def plain_page(self, number: int) -> bytes:
-        sealed = reader.SealedPage(bytes(self.store[self.page(number)]))
+        sealed = SealedPage(bytes(self.store[self.page(number)]))
         keys = self.envelope.epochs[0].keys(self.root, self.id)
-        return sealed.open({sealed.epoch: keys}, reader.LABEL + struct.pack(">II", 1, number))
+        return sealed.open({sealed.epoch: keys}, LABEL + struct.pack(">II", 1, number))
 
     def seal(self, number: int, plain: bytes, additional: Optional[bytes] = None, mark: int = 0) -> None:
-        place = additional or reader.LABEL + struct.pack(">II", 1, number)
+        place = additional or LABEL + struct.pack(">II", 1, number)
         self.store[self.page(number)] = self.new._seal(self.envelope.epochs[0].number, plain, place, mark)
 
     def change_page(self, number: int, offset: int, data: bytes) -> None:
@@ -166,7 +170,7 @@ class Crafted:
         pages = [bytes(first), *(after[start : start + PAGE] for start in range(PAGE, len(after), PAGE))]
         self.store = self.store.ljust(SIZE + len(after), b"\0")
         for number, page in enumerate(pages, 1):
-            if number > count or page[: reader.USABLE] != before[number - 1][: reader.USABLE]:
+            if number > count or page[: USABLE] != before[number - 1][: USABLE]:
                 self.seal(number, page)
 
 
@@ -222,16 +226,14 @@ def put(found: dict, folder: pathlib.Path) -> pathlib.Path:
     return store
 
 
-def contents(path: str) -> dict:
+def contents(plain: sqlite3.Connection) -> dict:
     """The items of a plain database that have not expired: kind and bytes, by collection and key."""
     found: dict = {}
-    with contextlib.closing(sqlite3.connect(path)) as plain:
-        plain.text_factory = bytes
-        rows = plain.execute(
-            "SELECT name, key, type, data FROM items JOIN collections ON collections.id = items.collection"
-            " WHERE expires IS NULL OR expires > ? ORDER BY 1, 2", (sealing.NOW,))
-        for name, key, kind, data in rows:
-            found.setdefault(name.decode(), {})[key.decode()] = [kind, data.hex()]
+    rows = plain.execute(
+        "SELECT name, key, type, data FROM items JOIN collections ON collections.id = items.collection"
+        " WHERE expires IS NULL OR expires > ? ORDER BY 1, 2", (sealing.NOW,))
+    for name, key, kind, data in rows:
+        found.setdefault(name.decode(), {})[key.decode()] = [kind, data.hex()]
     return found
 
 
@@ -244,10 +246,7 @@ def states() -> dict:
         for name in (WITHOUT_LOG, ALL):
             if name == ALL:
                 path.with_name(path.name + "-wal").write_bytes(LOG)
-            plain = path.with_name(f"{name}.db")
-            with reader.Store(str(path), reader.KeyFileSecret(bytes.fromhex(SECRETS["key"]))) as store:
-                store.write_plain(str(plain))
-            found[name] = contents(str(plain))
+            found[name] = contents(Store(path, KeyFile(bytes.fromhex(SECRETS["key"]))).plain())
     return found
 
 

@@ -16,21 +16,26 @@ import unittest
 
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "clients/reader")]
 
-import coffer_reader as reader  # noqa: E402
+from coffer_reader.contents import Contents  # noqa: E402
+from coffer_reader.envelope import CannotBeTried  # noqa: E402
+from coffer_reader.errors import CofferError, Damaged, NewerFormat, NotAStore, WrongKey  # noqa: E402
+from coffer_reader.keys import Key, KeyFile, Passphrase  # noqa: E402
+from coffer_reader.store import Store  # noqa: E402
+from coffer_reader.values import SEALED, decode_value  # noqa: E402
 import store_writer as writer  # noqa: E402
 
 FILE = HERE / "vectors/store-attacks.json"
 VERDICTS = {
-    reader.NotAStore: "not a store", reader.WrongKey: "wrong key", reader.CannotBeTried: "cannot be tried",
-    reader.NewerFormat: "newer format", reader.Damaged: "damaged",
+    NotAStore: "not a store", WrongKey: "wrong key", CannotBeTried: "cannot be tried",
+    NewerFormat: "newer format", Damaged: "damaged",
 }
 
 
-def secret(name: str) -> reader.Secret:
+def secret(name: str) -> Key:
     text = writer.SECRETS[name]
-    return reader.PassphraseSecret(text.encode()) if name == "passphrase" else reader.KeyFileSecret(bytes.fromhex(text))
+    return Passphrase(text.encode()) if name == "passphrase" else KeyFile(bytes.fromhex(text))
 
 
 class StoreAttackTests(unittest.TestCase):
@@ -44,13 +49,11 @@ class StoreAttackTests(unittest.TestCase):
         """Everything in the store of a case."""
         with tempfile.TemporaryDirectory() as folder:
             store = writer.put(found, pathlib.Path(folder))
-            plain = str(store.with_name("plain.db"))
             vault = secret("vaultKey") if found.get("vault") else None
-            with reader.Store(str(store), secret(found.get("secret", "key"))) as opened:
-                opened.write_plain(plain, vault)
-            with reader.open_plain(plain) as database:
-                list(reader.items(database, found.get("collection")))
-                list(reader.history(database))
+            plain = Store(store, secret(found.get("secret", "key"))).plain(vault)
+            contents = Contents(plain)
+            list(contents.items(found.get("collection")))
+            list(contents.history())
             return writer.contents(plain)
 
     def test_each_is_read_or_refused(self) -> None:
@@ -58,7 +61,7 @@ class StoreAttackTests(unittest.TestCase):
             with self.subTest(found["case"]):
                 try:
                     contents = self.read(found)
-                except reader.CofferError as error:
+                except CofferError as error:
                     self.assertIn(VERDICTS[type(error)], found.get("refused", []), error)
                     continue
                 if "contents" in found:
@@ -70,10 +73,10 @@ class StoreAttackTests(unittest.TestCase):
         for found in self.document["values"]:
             with self.subTest(found["case"]):
                 try:
-                    if found["kind"] == reader.SEALED:
-                        raise reader.Damaged("no collection is sealed")
-                    reader.decode_value(found["kind"], bytes.fromhex(found["bytes"]))
-                except reader.Damaged:
+                    if found["kind"] == SEALED:
+                        raise Damaged("no collection is sealed")
+                    decode_value(found["kind"], bytes.fromhex(found["bytes"]))
+                except Damaged:
                     continue
                 self.assertTrue(found.get("mayRead"), "it was read")
 

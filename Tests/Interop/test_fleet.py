@@ -13,14 +13,15 @@ import unittest
 
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "clients/reader")]
 
-import coffer_reader as base  # noqa: E402
-import fleet_reader as reader  # noqa: E402
+from coffer_reader import fleet as reader  # noqa: E402
+from coffer_reader.errors import Damaged, NewerFormat  # noqa: E402
+from coffer_reader.fleet_objects import Reader, open_sealed  # noqa: E402
 import fleet_writer as writer  # noqa: E402
 
 FLEETS = [str(HERE / "vectors/fleet-1.json")]
-REFUSED = (reader.Damaged, reader.NewerFormat)
+REFUSED = (Damaged, NewerFormat)
 
 
 class FleetTests(unittest.TestCase):
@@ -68,7 +69,7 @@ class FleetTests(unittest.TestCase):
         """The objects that pieces replace, and that are not read."""
         names = set()
         for piece, _ in fleet.pieces:
-            parts = reader.Reader.of(fleet.objects[f"s/{fleet.authority.folder}/{piece}"])
+            parts = Reader.of(fleet.objects[f"s/{fleet.authority.folder}/{piece}"])
             while parts.position < len(parts.data):
                 names.add(f"r/{parts.take(8).hex()}/{parts.take(20).hex()}")
                 parts.take(parts.number(4))
@@ -119,16 +120,17 @@ class AttackTests(unittest.TestCase):
                 pairs += [(entry["name"], bytes.fromhex(entry["bytes"])) for entry in case["listed"] for _ in range(entry["times"])]
                 invitation = reader.Invitation.parse(case["invitation"])
                 if "contents" not in case:
-                    with self.assertRaises(reader.NewerFormat if case["refused"] == "newer format" else reader.Damaged):
+                    with self.assertRaises(NewerFormat if case["refused"] == "newer format" else Damaged):
                         reader.Fleet(reader.listed(pairs), invitation)
                     continue
                 fleet = reader.Fleet(reader.listed(pairs), invitation)
                 found = {
-                    record.key: base.decode_value(record.kind, record.data)
+                    record.key: record.value
                     for record in fleet.records
                     if record.kind is not None and record.collection == "web"
                 }
                 self.assertEqual(found, case["contents"])
+                self.assertEqual([one.is_sealed for one in fleet.by_folder.values()].count(True), case.get("sealed", False))
                 fleet.check_log()
 
     def test_proves_descent_at_any_distance(self):
@@ -162,16 +164,16 @@ class AttackTests(unittest.TestCase):
                     place = bytes.fromhex(name.split("/")[-1]) if name.startswith("r/") else b""
                     label = b"coffer fleet v1 records" + read.invitation.fleet + collection.folder + place + data[:1]
                     try:
-                        reader.open_sealed(collection.keys["records"], label, data[1:])
+                        open_sealed(collection.keys["records"], label, data[1:])
                         found.add(collection.name)
-                    except reader.Damaged:
+                    except Damaged:
                         pass
             self.assertNotIn("payroll", found)
         _, now = fleets[0]
         self.assertEqual((now.collections, len(now.shared)), (["web"], 2))
         self.assertEqual({record.collection for record in now.records}, {"web"})
         prefix, sealed = now.sealed_members
-        body = reader.open_sealed(now.keys["members"], now._additional_data("members", prefix), sealed)
+        body = open_sealed(now.keys["members"], now._additional_data("members", prefix), sealed)
         self.assertIn(b"victim", body)
         self.assertNotIn(b"payroll", body)
 

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import base64
+import concurrent.futures
 import contextlib
 import hashlib
 import json
@@ -22,16 +23,26 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 import urllib.parse
 import uuid
 from typing import Any, Iterator, Optional
 
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+READER = HERE.parents[1] / "clients/reader"
+sys.path[:0] = [str(HERE), str(READER)]
 
 import coffer_reader as reader  # noqa: E402
 import sealing  # noqa: E402
+from coffer_reader.changes import decode_changed_keys, log_problems, split_changed_keys  # noqa: E402
+from coffer_reader.ciphers import XAES, hkdf  # noqa: E402
+from coffer_reader.envelope import ARGON2ID, PAGE, PBKDF2, SCRYPT, Argon2id  # noqa: E402
+from coffer_reader.pages import SQLITE_MAGIC, USABLE, Log  # noqa: E402
+from coffer_reader.values import (  # noqa: E402
+    ARRAY, BOOL, DATA, DATE, DEEPEST, DICTIONARY, DOUBLE, INT, JSON_KIND, NULL, SEALED, STRING, UINT64, URL_KIND, UUID, decode_value,
+)
+from coffer_reader.vault import unseal  # noqa: E402
 from cryptography.exceptions import InvalidTag  # noqa: E402
 
 BIN = pathlib.Path(os.environ.get("COFFER_BIN", HERE / "../../.build/debug")).resolve()
@@ -54,6 +65,7 @@ class Workshop:
             for name, value in os.environ.items()
             if not name.startswith(("PREFS_", "XDG_")) and name != "CREDENTIALS_DIRECTORY"
         }
+        self.environment["PYTHONPATH"] = str(READER)
         for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"):
             place = self.folder / "home" / name.lower()
             place.mkdir(parents=True, mode=0o700)
@@ -142,13 +154,13 @@ class Place:
     # MARK: The reader
 
     def read(
-        self, secret: Optional[reader.Secret] = None, vault_secret: Optional[reader.Secret] = None
+        self, secret: Optional[reader.Key] = None, vault_secret: Optional[reader.Key] = None
     ) -> "Contents":
         """What the reader makes of the store."""
         self.plain.unlink(missing_ok=True)
-        with reader.Store(str(self.store), secret or reader.KeyFileSecret.read(str(self.key))) as store:
-            store.write_plain(str(self.plain), vault_secret)
-            return Contents(store, str(self.plain))
+        store = reader.Store(self.store, secret or reader.KeyFile.read(self.key))
+        store.write_plain(self.plain, vault_secret)
+        return Contents(store, self.plain)
 
     def run_reader(self, *secret: Any, passphrase: Optional[bytes] = None) -> subprocess.CompletedProcess:
         if not secret:
@@ -156,7 +168,7 @@ class Place:
         elif secret[0].startswith("--vault"):
             secret = ("--key-file", self.key, *secret)
         return WORKSHOP.run(
-            sys.executable, "-B", HERE / "coffer_reader.py", self.store, *secret, "-o", self.plain,
+            sys.executable, "-B", "-m", "coffer_reader", self.store, *secret, "-o", self.plain,
             passphrase=passphrase,
         )
 
@@ -164,19 +176,20 @@ class Place:
 class Contents:
     """Everything in a plain database."""
 
-    def __init__(self, store: reader.Store, path: str):
+    def __init__(self, store: reader.Store, path: pathlib.Path):
         self.log = store.log
         self.envelope = store.envelope
         self.page_count = store.page_count
-        with reader.open_plain(path) as plain:
+        with contextlib.closing(sqlite3.connect(path)) as plain:
             self.integrity = plain.execute("PRAGMA integrity_check").fetchall()
-            self.collections = reader.collections(plain)
-            self.items = {(item.collection, item.key): item for item in reader.items(plain)}
-            self.history = list(reader.history(plain))
-            self.history_limits = reader.history_limits(plain)
-            self.changes = list(reader.changes(plain))
-            self.log_problems = reader.log_problems(plain)
-            self.declarations = reader.declarations(plain)
+            found = reader.Contents(plain)
+            self.collections = found.collections()
+            self.items = {(item.collection, item.key): item for item in found.items()}
+            self.history = list(found.history())
+            self.history_limits = found.history_limits()
+            self.changes = list(found.changes())
+            self.log_problems = found.log_problems()
+            self.declarations = found.declarations()
 
     def value(self, collection: str, key: str) -> Any:
         return self.items[collection, key].value
@@ -301,7 +314,7 @@ class InteropTestCase(unittest.TestCase):
 
     def assertAgrees(self, contents: Contents, listed: dict) -> None:
         """Every collection, key, type, size, version, time and value."""
-        self.assertEqual(contents.integrity, [(b"ok",)])
+        self.assertEqual(contents.integrity, [("ok",)])
         self.assertEqual(contents.items.keys(), listed.keys())
         for name, item in contents.items.items():
             theirs = listed[name]
@@ -318,7 +331,7 @@ class InteropTestCase(unittest.TestCase):
         done = place.run_reader(*secret, passphrase=passphrase)
         message = done.stderr.decode()
         self.assertEqual(done.returncode, code, message)
-        self.assertRegex(message, r"\Acoffer_reader: [A-Z/][^\n]*\.\n\Z")
+        self.assertRegex(message, r"\Acoffer-reader: [A-Z/][^\n]*\.\n\Z")
         self.assertEqual(done.stdout, b"")
         self.assertEqual(sorted(place.folder.iterdir()), before)
         return message
@@ -405,18 +418,18 @@ class AReaderThatKnowsOnlyTheSpecification(InteropTestCase):
                 ("UPDATE changes SET action = 'x' WHERE sequence = 3", "commit 3, or what was before it, was changed"),
             ):
                 plain.execute(attack)
-                self.assertEqual(reader.log_problems(plain), [problem])
+                self.assertEqual(log_problems(plain), [problem])
                 plain.rollback()
             rows = plain.execute("SELECT sequence, keys FROM changes WHERE sequence > 3 ORDER BY sequence").fetchall()
             for sequence, keys in rows:
-                first, parts = reader.split_changed_keys(keys)
+                first, parts = split_changed_keys(keys)
                 if len(parts) == 1 and parts[0][2] != b"\0":
                     break
             collection, form, _ = parts[0]
             emptied = bytes([first]) + sealing.varint(collection) + bytes([form | 2, 0])
             plain.execute("UPDATE changes SET keys = ? WHERE sequence = ?", (emptied, sequence))
             self.assertEqual(
-                reader.log_problems(plain),
+                log_problems(plain),
                 [f"keys were taken out of commit {sequence}, and nothing erased collection {collection}"])
             plain.rollback()
 
@@ -514,7 +527,7 @@ class AReaderThatKnowsOnlyTheSpecification(InteropTestCase):
         for _ in range(5):
             crash(place, "again ", 700)
             log = place.read().log
-            if log.commits > 0 and log.committed_frames * reader.Log.FRAME + 32 < place.log.stat().st_size:
+            if log.commits > 0 and log.committed_frames * Log.FRAME + 32 < place.log.stat().st_size:
                 break
         else:
             self.fail("The log never restarted.")
@@ -538,10 +551,10 @@ class AReaderThatKnowsOnlyTheSpecification(InteropTestCase):
             place, secret = Place(), right.encode()
             place.ask("init", "--passphrase", passphrase=secret + b"\n")
             place.ask("set", "a/b", "c", passphrase=secret)
-            contents = place.read(reader.PassphraseSecret(secret))
+            contents = place.read(reader.Passphrase(secret))
             self.assertEqual(contents.value("a", "b"), "c")
             slot, = contents.envelope.slots
-            self.assertEqual((slot.kind, slot.stretching), (2, reader.SCRYPT))
+            self.assertEqual((slot.kind, slot.stretching), (2, SCRYPT))
             self.assertBothRefuse(place, 5, passphrase=wrong.encode())
         self.assertBothRefuse(place, 6, passphrase=b"")
         self.assertAgrees(contents, place.all_of_prefs(passphrase=secret))
@@ -553,7 +566,7 @@ class AReaderThatKnowsOnlyTheSpecification(InteropTestCase):
         recovery_key = told.splitlines()[-1]
         self.assertRegex(recovery_key, r"\A([0-9A-HJKMNP-TV-Z]{5}-){7}[0-9A-HJKMNP-TV-Z]{5}\Z")
         for text in (recovery_key, recovery_key.lower().replace("-", " ").replace("0", "o")):
-            contents = place.read(reader.RecoveryKeySecret.parse(text))
+            contents = place.read(reader.RecoveryKey.parse(text))
             # By their texts: one is not a number, and so equals nothing.
             self.assertEqual(sorted(map(repr, contents.items.items())), sorted(map(repr, before.items.items())))
         envelope = contents.envelope
@@ -561,7 +574,7 @@ class AReaderThatKnowsOnlyTheSpecification(InteropTestCase):
         # Of another epoch and another root key, and nothing of the old ones is left.
         self.assertEqual([epoch.number for epoch in envelope.epochs], [before.envelope.epochs[-1].number + 1])
         self.assertGreater(envelope.sequence, before.envelope.sequence)
-        secret = reader.KeyFileSecret.read(str(place.key))
+        secret = reader.KeyFile.read(place.key)
         former, present = before.envelope.root_key(secret), envelope.root_key(secret)
         self.assertNotEqual(present, former)
         # The old root key vouches for the new one, and its records can still be read.
@@ -569,7 +582,7 @@ class AReaderThatKnowsOnlyTheSpecification(InteropTestCase):
         self.assertFalse(before.envelope.is_succeeded_by(envelope, former, former))
         self.assertIsNone(before.envelope.former_witness_key(former))
         self.assertEqual(
-            envelope.former_witness_key(present), reader.hkdf(former, envelope.store_id, "coffer v1 witness"))
+            envelope.former_witness_key(present), hkdf(former, envelope.store_id, "coffer v1 witness"))
         old = place.store.read_bytes()
         for record in before.envelope.epochs:
             self.assertNotIn(record.wrapped, old)
@@ -589,9 +602,9 @@ class AReaderThatKnowsOnlyTheSpecification(InteropTestCase):
         self.assertEqual(plain.execute("PRAGMA journal_mode").fetchone(), ("delete",))
         self.assertGreater(plain.execute("SELECT count(*) FROM items").fetchone()[0], 400)
         plain.close()
-        for start in range(0, place.plain.stat().st_size, reader.PAGE):
-            page = place.plain.read_bytes()[start : start + reader.PAGE]
-            self.assertEqual(page[reader.USABLE :], bytes(48))
+        for start in range(0, place.plain.stat().st_size, PAGE):
+            page = place.plain.read_bytes()[start : start + PAGE]
+            self.assertEqual(page[USABLE :], bytes(48))
 
 
 SAMPLES = {
@@ -694,22 +707,22 @@ class ASealedCollection(InteropTestCase):
         WORKSHOP.worker("add-vault-passphrase", cls.place, cls.vault_key, cls.PASSPHRASE.decode())
         WORKSHOP.worker("rotate-vault", cls.place, cls.vault_key, cls.PASSPHRASE.decode())
         WORKSHOP.worker("keep-sealed", cls.place, cls.vault_key, "samples", "token", 5)
-        cls.secret = reader.KeyFileSecret.read(str(cls.vault_key))
+        cls.secret = reader.KeyFile.read(cls.vault_key)
 
     def setUp(self) -> None:
         self.place.plain.unlink(missing_ok=True)
 
     def test_is_read_with_a_secret_of_the_vault(self) -> None:
-        for secret in (self.secret, reader.PassphraseSecret(self.PASSPHRASE)):
+        for secret in (self.secret, reader.Passphrase(self.PASSPHRASE)):
             contents = self.place.read(vault_secret=secret)
-            self.assertEqual(contents.integrity, [(b"ok",)])
+            self.assertEqual(contents.integrity, [("ok",)])
             for name, item in self.before.items.items():
                 self.assertTrue(is_same_value(contents.items[name].value, item.value), name)
                 self.assertEqual(contents.items[name].version, item.version)
-            self.assertEqual(contents.value("samples", "token"), reader.Hidden(b"secret 4"))
+            self.assertEqual(contents.value("samples", "token"), reader.Secret(b"secret 4"))
             self.assertEqual(contents.items["samples", "token"].metadata, 4)
             earlier = [row.item for row in contents.history]
-            self.assertEqual([item.value for item in earlier], [reader.Hidden(f"secret {n}".encode()) for n in range(4)])
+            self.assertEqual([item.value for item in earlier], [reader.Secret(f"secret {n}".encode()) for n in range(4)])
             self.assertEqual([item.metadata for item in earlier], list(range(4)))
 
     def test_stays_sealed_without_one(self) -> None:
@@ -752,9 +765,9 @@ class ASealedCollection(InteropTestCase):
             self.place.read()
             with contextlib.closing(sqlite3.connect(self.place.plain)) as plain:
                 plain.execute(edit)
-                plain.commit()
-            with self.assertRaises(reader.Damaged, msg=edit):
-                reader.unseal(str(self.place.plain), self.secret)
+                plain.text_factory = bytes
+                with self.assertRaises(reader.Damaged, msg=edit):
+                    unseal(plain, self.secret)
 
 
 def is_same_value(one: Any, other: Any) -> bool:
@@ -830,8 +843,8 @@ class APage(InteropTestCase):
     def test_is_damaged_with_a_flipped_bit_anywhere(self) -> None:
         for field, offset in PAGE_FIELDS.items():
             place = settled()
-            pages = (place.store.stat().st_size - 16_384) // reader.PAGE
-            place.flip(place.store, 16_384 + (pages // 2) * reader.PAGE + offset, bit=3)
+            pages = (place.store.stat().st_size - 16_384) // PAGE
+            place.flip(place.store, 16_384 + (pages // 2) * PAGE + offset, bit=3)
             message = self.assertRefuses(place, 7)
             self.assertIn(f"page {pages // 2 + 1} ", message, field)
             self.assertEqual(place.prefs("doctor", "--deep").returncode, 7, field)
@@ -839,7 +852,7 @@ class APage(InteropTestCase):
     def test_does_not_open_in_another_ones_place(self) -> None:
         place = settled()
         data = place.store.read_bytes()
-        a, b = (slice(16_384 + number * reader.PAGE, 16_384 + (number + 1) * reader.PAGE) for number in (5, 6))
+        a, b = (slice(16_384 + number * PAGE, 16_384 + (number + 1) * PAGE) for number in (5, 6))
         swapped = bytearray(data)
         swapped[a], swapped[b] = data[b], data[a]
         place.write(place.store, bytes(swapped))
@@ -847,7 +860,7 @@ class APage(InteropTestCase):
         self.assertEqual(place.prefs("doctor", "--deep").returncode, 7)
 
     def test_is_missed_when_the_file_was_cut(self) -> None:
-        for missing in (1, reader.PAGE, 3 * reader.PAGE):
+        for missing in (1, PAGE, 3 * PAGE):
             place = settled()
             place.write(place.store, place.store.read_bytes()[:-missing])
             self.assertRefuses(place, 7)
@@ -858,7 +871,7 @@ class APage(InteropTestCase):
         replaced = min(CONTENTS.log.pages)
         place.write(
             place.store,
-            overwritten(place.store.read_bytes(), 16_384 + (replaced - 1) * reader.PAGE, os.urandom(reader.PAGE)),
+            overwritten(place.store.read_bytes(), 16_384 + (replaced - 1) * PAGE, os.urandom(PAGE)),
         )
         contents = place.read()
         self.assertAgrees(contents, place.all_of_prefs())
@@ -894,7 +907,7 @@ FRAME_FIELDS = {
 
 def frames(data: bytes) -> list:
     """Offset, page number and size of each frame, which are plaintext."""
-    offsets = range(32, len(data) - reader.Log.FRAME + 1, reader.Log.FRAME)
+    offsets = range(32, len(data) - Log.FRAME + 1, Log.FRAME)
     return [(offset, *struct.unpack_from(">II", data, offset)) for offset in offsets]
 
 
@@ -915,7 +928,7 @@ class ALog(InteropTestCase):
         at = len(commits) // 2
         for field, offset in FRAME_FIELDS.items():
             place = CRASHED.copy()
-            place.flip(place.log, 32 + (commits[at] - 1) * reader.Log.FRAME + offset)
+            place.flip(place.log, 32 + (commits[at] - 1) * Log.FRAME + offset)
             with self.subTest(field):
                 contents = self.check(place, commits[at - 1])
                 kept = [key for collection, key in contents.items if collection == "kept"]
@@ -926,7 +939,7 @@ class ALog(InteropTestCase):
         commits = self.commits()
         at = next(i for i in range(len(commits) // 2, len(commits)) if commits[i] - commits[i - 1] > 1)
         place = CRASHED.copy()
-        place.flip(place.log, 32 + commits[at - 1] * reader.Log.FRAME + 1_000)
+        place.flip(place.log, 32 + commits[at - 1] * Log.FRAME + 1_000)
         self.check(place, commits[at - 1])
 
     def test_is_empty_with_a_flipped_bit_in_its_header(self) -> None:
@@ -941,12 +954,12 @@ class ALog(InteropTestCase):
     def test_ends_at_the_commit_before_it_was_cut(self) -> None:
         commits, data = self.commits(), CRASHED.log.read_bytes()
         at = len(commits) // 3
-        end = 32 + commits[at] * reader.Log.FRAME
-        for length, expected in ((end, at), (end - 1, at - 1), (end + 1, at), (end - reader.Log.FRAME + 24, at - 1)):
+        end = 32 + commits[at] * Log.FRAME
+        for length, expected in ((end, at), (end - 1, at - 1), (end + 1, at), (end - Log.FRAME + 24, at - 1)):
             place = CRASHED.copy()
             place.write(place.log, data[:length])
             self.check(place, commits[expected])
-        for length in (0, 1, 16, 31, 32, 33, 32 + 24, 32 + reader.Log.FRAME - 1):
+        for length in (0, 1, 16, 31, 32, 33, 32 + 24, 32 + Log.FRAME - 1):
             place = CRASHED.copy()
             place.write(place.log, data[:length])
             self.check(place, 0)
@@ -954,9 +967,9 @@ class ALog(InteropTestCase):
     def test_takes_no_frame_from_another_place(self) -> None:
         commits, data = self.commits(), CRASHED.log.read_bytes()
         at = len(commits) // 2
-        source, target = (32 + (commits[i] - 1) * reader.Log.FRAME for i in (at, at + 1))
+        source, target = (32 + (commits[i] - 1) * Log.FRAME for i in (at, at + 1))
         place = CRASHED.copy()
-        place.write(place.log, overwritten(data, target, data[source : source + reader.Log.FRAME]))
+        place.write(place.log, overwritten(data, target, data[source : source + Log.FRAME]))
         self.check(place, commits[at])
 
     def test_of_another_store_is_empty(self) -> None:
@@ -971,6 +984,108 @@ class ALog(InteropTestCase):
         place = CRASHED.copy()
         place.log.unlink()
         self.check(place, 0)
+
+
+# MARK: - Reading while others write
+
+
+class AStoreInUse(InteropTestCase):
+    def test_is_read_as_of_one_commit(self) -> None:
+        """Each import sets two keys at once. Each opens the store, takes the log in and removes it, which changes all files."""
+        place = Place()
+        place.ask("init")
+        imported = 0
+
+        def set_both() -> None:
+            nonlocal imported
+            for number in range(1, 41):
+                text = json.dumps({"both": {"one": number, "text": "x" * 9_000 * (number % 5), "other": number}})
+                done = subprocess.run(
+                    [BIN / "prefs", "import", "-q", "--store", place.store, "--key-file", place.key, "--format", "json", "-"],
+                    env=WORKSHOP.environment, input=text.encode(), capture_output=True, timeout=PATIENCE)
+                if done.returncode != 0:
+                    raise AssertionError(done.stderr.decode())
+                imported = number
+
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            writer, seen = pool.submit(set_both), set()
+            while not writer.done():
+                before = imported
+                contents = reader.read(place.store, reader.KeyFile.read(place.key))
+                one, other = contents.value("both", "one", 0), contents.value("both", "other", 0)
+                self.assertEqual(one, other)
+                self.assertGreaterEqual(one, before)
+                self.assertEqual(contents.log_problems(), [])
+                seen.add(one)
+            writer.result()
+        self.assertGreater(len(seen), 5)
+
+    def test_shows_every_commit_that_was_acknowledged_before(self) -> None:
+        place = Place()
+        place.ask("init")
+        arguments = [BIN / "StoreWorker", "acknowledge", place.store, place.key, "live "]
+        worker = subprocess.Popen(arguments, env=WORKSHOP.environment, stdout=subprocess.PIPE)
+        reads = 0
+        try:
+            # Past checkpoints, and new generations of the log.
+            for number, _ in zip(range(800), worker.stdout):
+                if number % 50 != 0:
+                    continue
+                contents = reader.read(place.store, reader.KeyFile.read(place.key))
+                found = {int(item.key.removeprefix("live ")) for item in contents.items("kept")}
+                self.assertEqual(found, set(range(len(found))))
+                self.assertGreater(len(found), number)
+                reads += 1
+        finally:
+            worker.kill()
+            worker.wait(PATIENCE)
+            worker.stdout.close()
+        self.assertEqual(reads, 16)
+
+    def test_is_not_put_together_from_two_moments(self) -> None:
+        """Whatever the reader has read when the store changes: of the store first, then of the log, then its header."""
+        files = reader.store.contents_of
+        for gap in (1, 2, 3):
+            place = CRASHED.copy()
+            calls = 0
+
+            def contents_of(path: str, *rest: Any, **more: Any) -> bytes:
+                nonlocal calls
+                data = files(path, *rest, **more)
+                calls += 1
+                if calls == gap:
+                    # The log is taken in, values change, and another log is begun.
+                    place.ask("set", "typed/often", "--int", 4_711)
+                    place.ask("unset", "-c", "numbers", "--all", "--force")
+                    crash(place, "after ", 3)
+                return data
+
+            with self.subTest(gap=gap), unittest.mock.patch.object(reader.store, "contents_of", contents_of):
+                contents = reader.read(place.store, reader.KeyFile.read(place.key))
+                self.assertEqual(contents.value("typed", "often"), 4_711)
+                self.assertEqual(contents.value("kept", "after 0"), f"{ACKNOWLEDGED_TEXT}0")
+                self.assertEqual(list(contents.items("numbers")), [])
+                self.assertEqual(contents.log_problems(), [])
+                self.assertGreater(calls, 3)
+
+    def test_is_refused_if_it_changes_all_the_time(self) -> None:
+        place = CRASHED.copy()
+        files = reader.store.contents_of
+
+        def contents_of(path: str, *rest: Any, **more: Any) -> bytes:
+            os.utime(place.store)
+            return files(path, *rest, **more)
+
+        with unittest.mock.patch.multiple(reader.store, contents_of=contents_of, PAUSE=0.001, ATTEMPTS=20):
+            with self.assertRaises(reader.Busy):
+                reader.read(place.store, reader.KeyFile.read(place.key))
+
+    def test_keeps_no_plaintext_on_the_disk(self) -> None:
+        place = CRASHED.copy()
+        before = sorted(place.folder.iterdir())
+        contents = reader.read(place.store, reader.KeyFile.read(place.key))
+        self.assertEqual(contents.value("samples", "int"), 42)
+        self.assertEqual(sorted(place.folder.iterdir()), before)
 
 
 # MARK: - Writing what Coffer reads
@@ -1012,7 +1127,7 @@ class AStoreMadeFromTheSpecification(InteropTestCase):
         return data[:18] + b"\x02\x02" + data[20:]
 
     def check(self, place: Place, passphrase: Optional[bytes] = None) -> Contents:
-        contents = place.read(None if passphrase is None else reader.PassphraseSecret(passphrase))
+        contents = place.read(None if passphrase is None else reader.Passphrase(passphrase))
         listed = place.all_of_prefs(passphrase)
         self.assertGreater(len(listed), 400)
         self.assertAgrees(contents, listed)
@@ -1033,14 +1148,14 @@ class AStoreMadeFromTheSpecification(InteropTestCase):
             place.ask("set", f"new/{number}", "value")
         after = place.store.read_bytes()
         self.check(place)
-        for start in range(16_384, len(after), reader.PAGE):
-            page = after[start : start + reader.PAGE]
-            if page != before[start : start + reader.PAGE]:
+        for start in range(16_384, len(after), PAGE):
+            page = after[start : start + PAGE]
+            if page != before[start : start + PAGE]:
                 self.assertEqual(page[4_088:4_092], b"\xff\xff\xff\xff")
 
     def test_opens_in_prefs_with_any_of_sixteen_slots(self) -> None:
         slots = [sealing.NewSlot(os.urandom(32), 200 + number, label="é" * 32) for number in range(14)]
-        slots.append(passphrase_slot(b"scrypt", 7, reader.SCRYPT, (14, 8, 1)))
+        slots.append(passphrase_slot(b"scrypt", 7, SCRYPT, (14, 8, 1)))
         slots.append(sealing.NewSlot(self.KEY, 9, label="mine"))
         place, _ = self.make(slots)
         self.check(place)
@@ -1048,18 +1163,18 @@ class AStoreMadeFromTheSpecification(InteropTestCase):
         self.assertBothRefuse(place, 5, passphrase=b"another")
 
     def test_opens_in_prefs_with_scrypt(self) -> None:
-        place, _ = self.make([passphrase_slot(b"secret", 1, reader.SCRYPT, (15, 9, 2), label="mine")])
+        place, _ = self.make([passphrase_slot(b"secret", 1, SCRYPT, (15, 9, 2), label="mine")])
         self.check(place, passphrase=b"secret")
 
     def test_opens_in_prefs_with_pbkdf2(self) -> None:
-        place, _ = self.make([passphrase_slot(b"secret", 1, reader.PBKDF2, (123_456, 0, 0))])
+        place, _ = self.make([passphrase_slot(b"secret", 1, PBKDF2, (123_456, 0, 0))])
         self.check(place, passphrase=b"secret")
 
     def test_opens_in_prefs_with_argon2id(self) -> None:
-        if reader.Argon2id is None:
+        if Argon2id is None:
             self.skipTest("the installed cryptography package has no Argon2id")
-        place, _ = self.make([passphrase_slot(b"secret", 1, reader.ARGON2ID, (19_456, 3, 2))])
-        self.assertEqual(place.read(reader.PassphraseSecret(b"secret")).value("samples", "int"), 42)
+        place, _ = self.make([passphrase_slot(b"secret", 1, ARGON2ID, (19_456, 3, 2))])
+        self.assertEqual(place.read(reader.Passphrase(b"secret")).value("samples", "int"), 42)
         done = place.prefs("collections", passphrase=b"secret")
         if done.returncode != 0 and b"argon2id" in done.stderr.lower():
             self.skipTest("prefs was built with a library that has no Argon2id")
@@ -1067,19 +1182,19 @@ class AStoreMadeFromTheSpecification(InteropTestCase):
 
     def test_is_refused_with_costs_outside_the_bounds(self) -> None:
         slots = [
-            passphrase_slot(b"secret", 1, reader.SCRYPT, (13, 8, 1)),
-            passphrase_slot(b"secret", 1, reader.SCRYPT, (14, 7, 1)),
-            passphrase_slot(b"secret", 1, reader.SCRYPT, (14, 8, 17)),
-            passphrase_slot(b"secret", 1, reader.PBKDF2, (99_999, 0, 0)),
+            passphrase_slot(b"secret", 1, SCRYPT, (13, 8, 1)),
+            passphrase_slot(b"secret", 1, SCRYPT, (14, 7, 1)),
+            passphrase_slot(b"secret", 1, SCRYPT, (14, 8, 17)),
+            passphrase_slot(b"secret", 1, PBKDF2, (99_999, 0, 0)),
             # Stretched in a moment, and then not as the record says.
             *(
                 sealing.NewSlot(b"secret", 1, 2, stretching, costs, is_unstretched=True)
                 for stretching, costs in (
-                    (reader.SCRYPT, (21, 8, 1)), (reader.SCRYPT, (20, 8, 2)), (reader.SCRYPT, (63, 8, 1)),
-                    (reader.SCRYPT, (64, 8, 1)), (reader.SCRYPT, (2**32 - 1, 8, 1)), (reader.PBKDF2, (2**22 + 1, 0, 0)),
-                    (reader.PBKDF2, (100_000, 1, 0)), (reader.PBKDF2, (100_000, 0, 1)),
-                    (reader.ARGON2ID, (2**21 + 1, 1, 1)), (reader.ARGON2ID, (2**20, 3, 1)),
-                    (reader.ARGON2ID, (19_456, 0, 1)),
+                    (SCRYPT, (21, 8, 1)), (SCRYPT, (20, 8, 2)), (SCRYPT, (63, 8, 1)),
+                    (SCRYPT, (64, 8, 1)), (SCRYPT, (2**32 - 1, 8, 1)), (PBKDF2, (2**22 + 1, 0, 0)),
+                    (PBKDF2, (100_000, 1, 0)), (PBKDF2, (100_000, 0, 1)),
+                    (ARGON2ID, (2**21 + 1, 1, 1)), (ARGON2ID, (2**20, 3, 1)),
+                    (ARGON2ID, (19_456, 0, 1)),
                 )
             ),
         ]
@@ -1090,15 +1205,15 @@ class AStoreMadeFromTheSpecification(InteropTestCase):
                 self.assertIn("The costs of slot 1 are outside their bounds.", message)
                 self.assertNotEqual(place.prefs("collections", passphrase=b"secret").returncode, 0)
                 # It is only skipped, not damaged: another slot opens the store.
-                place, _ = self.make([slot, passphrase_slot(b"secret", 2, reader.SCRYPT, (14, 8, 1))])
-                self.assertEqual(place.read(reader.PassphraseSecret(b"secret")).value("samples", "int"), 42)
+                place, _ = self.make([slot, passphrase_slot(b"secret", 2, SCRYPT, (14, 8, 1))])
+                self.assertEqual(place.read(reader.Passphrase(b"secret")).value("samples", "int"), 42)
                 self.assertEqual(place.prefs("collections", passphrase=b"secret").returncode, 0)
 
     def test_opens_by_another_slot_than_one_that_cannot_be_tried(self) -> None:
-        costs = reader.SCRYPT, (22, 8, 1)
+        costs = SCRYPT, (22, 8, 1)
         place, _ = self.make([
             sealing.NewSlot(b"secret", 1, 2, *costs, is_unstretched=True),
-            passphrase_slot(b"secret", 2, reader.SCRYPT, (14, 8, 1)),
+            passphrase_slot(b"secret", 2, SCRYPT, (14, 8, 1)),
         ])
         self.check(place, passphrase=b"secret")
 
@@ -1143,7 +1258,7 @@ class AStoreMadeFromTheSpecification(InteropTestCase):
     def test_opens_with_the_first_copy_of_equal_sequences(self) -> None:
         place, new = self.make()
         first, pages = new.envelope_copy(), place.store.read_bytes()[16_384:]
-        new.slots = [passphrase_slot(b"s", 1, reader.SCRYPT, (14, 8, 1))]
+        new.slots = [passphrase_slot(b"s", 1, SCRYPT, (14, 8, 1))]
         second = new.envelope_copy()
         place.write(place.store, second + first + pages)
         self.assertBothRefuse(place, 5)
@@ -1167,19 +1282,16 @@ class AStoreMadeFromTheSpecification(InteropTestCase):
                 self.assertEqual(done.returncode, 12, (arguments, done.stderr))
             self.assertIn(b"samples", place.ask("collections"))
             place.ask("set", "typed/new", "value")
-            with reader.Store(str(place.store), reader.KeyFileSecret.read(str(place.key))) as store:
-                store.write_plain(str(place.plain))
-            with reader.open_plain(str(place.plain)) as plain:
-                self.assertIn("samples", reader.collections(plain).values())
-                for read in (reader.items, reader.history, lambda plain: reader.items(plain, "samples")):
-                    with self.assertRaises(reader.NewerFormat):
-                        list(read(plain))
-                values = {item.key: item.value for item in reader.items(plain, "typed")}
-                self.assertEqual(values["new"], "value")
+            contents = reader.read(place.store, reader.KeyFile.read(place.key))
+            self.assertIn("samples", contents.collections().values())
+            for read in (contents.items, contents.history, lambda: contents.items("samples")):
+                with self.assertRaises(reader.NewerFormat):
+                    list(read())
+            self.assertEqual(contents.value("typed", "new"), "value")
 
     def test_opens_with_the_copy_of_the_higher_sequence(self) -> None:
         place, new = self.make()
-        old, new.sequence, new.slots = new.envelope_copy(), 2, [passphrase_slot(b"s", 1, reader.SCRYPT, (14, 8, 1))]
+        old, new.sequence, new.slots = new.envelope_copy(), 2, [passphrase_slot(b"s", 1, SCRYPT, (14, 8, 1))]
         pages = place.store.read_bytes()[16_384:]
         for copies in (old + new.envelope_copy(), new.envelope_copy() + old):
             place.write(place.store, copies + pages)
@@ -1216,22 +1328,22 @@ class AStoreMadeFromTheSpecification(InteropTestCase):
             self.assertEqual((len(found), sum(found)), expected)
             # The database got smaller; the file does not know it yet.
             self.assertEqual(contents.page_count, size)
-            self.assertGreater(place.store.stat().st_size, 16_384 + size * reader.PAGE)
+            self.assertGreater(place.store.stat().st_size, 16_384 + size * PAGE)
             self.assertAgrees(contents, place.all_of_prefs())
 
     def test_holds_values_that_prefs_decodes(self) -> None:
-        array, dictionary, text = reader.ARRAY, reader.DICTIONARY, reader.STRING
+        array, dictionary, text = ARRAY, DICTIONARY, STRING
         deep = b""
-        for _ in range(reader.DEEPEST):
+        for _ in range(DEEPEST):
             deep = sealing.element(array, deep)
         long = "x" * 20_000
         values = {
             "every kind": (array, b"".join(sealing.element(*part) for part in (
-                (reader.NULL, b""), (reader.BOOL, b"\1"), (reader.INT, b"\xff" * 8), (reader.UINT64, b"\xff" * 8),
-                (reader.DOUBLE, struct.pack(">d", -0.1)), (text, "é\0".encode()), (reader.DATA, b"\xff"),
-                (reader.DATE, struct.pack(">d", 1e9)), (reader.URL_KIND, b"x\0https://example.org/"),
-                (reader.URL_KIND, b""), (reader.URL_KIND, b"\0https://example.org/a"), (reader.URL_KIND, b"c\0a/b/"),
-                (reader.UUID, bytes(range(16))), (array, b""), (dictionary, b""), (reader.JSON_KIND, b'{"a":[-0,1]}'),
+                (NULL, b""), (BOOL, b"\1"), (INT, b"\xff" * 8), (UINT64, b"\xff" * 8),
+                (DOUBLE, struct.pack(">d", -0.1)), (text, "é\0".encode()), (DATA, b"\xff"),
+                (DATE, struct.pack(">d", 1e9)), (URL_KIND, b"x\0https://example.org/"),
+                (URL_KIND, b""), (URL_KIND, b"\0https://example.org/a"), (URL_KIND, b"c\0a/b/"),
+                (UUID, bytes(range(16))), (array, b""), (dictionary, b""), (JSON_KIND, b'{"a":[-0,1]}'),
             ))),
             "order": (dictionary, b"".join(
                 sealing.entry(key, text, key.encode()) for key in ("", "Z", "a", "é", "🗝")
@@ -1250,7 +1362,7 @@ class AStoreMadeFromTheSpecification(InteropTestCase):
     def test_holds_texts_that_are_no_json_as_they_were_given(self) -> None:
         texts = {"no JSON": "{", "nothing": "", "a name twice": '{"a":1,"a":2}', "much space": ' [ 1 ,\n-0 ] '}
         place, new = self.make()
-        rows = [self.insertion((key, (reader.JSON_KIND, text.encode()))) for key, text in texts.items()]
+        rows = [self.insertion((key, (JSON_KIND, text.encode()))) for key, text in texts.items()]
         place.write(place.store, new.envelope() + new.pages(self.plain(new, rows)))
         contents = place.read()
         for key, text in texts.items():
@@ -1268,15 +1380,15 @@ class AStoreMadeFromTheSpecification(InteropTestCase):
         )
 
     def test_is_damaged_with_values_that_are_malformed(self) -> None:
-        array, dictionary = reader.ARRAY, reader.DICTIONARY
+        array, dictionary = ARRAY, DICTIONARY
         deep = b""
-        for _ in range(reader.DEEPEST + 1):
+        for _ in range(DEEPEST + 1):
             deep = sealing.element(array, deep)
         values = [
-            (15, b""), (reader.SEALED, bytes(44)), (reader.BOOL, b"\2"), (reader.BOOL, b""), (reader.INT, bytes(7)), (reader.UINT64, b"\xff" * 9),
-            (reader.DOUBLE, bytes(9)), (reader.DATE, b""), (reader.STRING, b"\xff"),
-            (reader.STRING, b"\xed\xa0\x80"), (reader.JSON_KIND, b"\xff"), (reader.UUID, bytes(15)),
-            (reader.URL_KIND, b"a\0b\0c"), (reader.URL_KIND, b"a\0b\0"), (reader.URL_KIND, b"a\xff"),
+            (15, b""), (SEALED, bytes(44)), (BOOL, b"\2"), (BOOL, b""), (INT, bytes(7)), (UINT64, b"\xff" * 9),
+            (DOUBLE, bytes(9)), (DATE, b""), (STRING, b"\xff"),
+            (STRING, b"\xed\xa0\x80"), (JSON_KIND, b"\xff"), (UUID, bytes(15)),
+            (URL_KIND, b"a\0b\0c"), (URL_KIND, b"a\0b\0"), (URL_KIND, b"a\xff"),
             (array, b"\1"), (array, b"\5\4abc"),
             (array, b"\5" + b"\xff" * 10 + b"\1"), (array, b"\x0d\0"), (array, b"\x0e\0"), (array, b"\x0f\0"), (array, b"\0\1\0"), (array, deep),
             (dictionary, b"\1"), (dictionary, b"\1\xff\0\0"), (dictionary, b"\2a\0\0"),
@@ -1290,16 +1402,16 @@ class AStoreMadeFromTheSpecification(InteropTestCase):
         for index, (kind, data) in enumerate(values):
             with self.subTest(kind=kind, data=data[:20]):
                 with self.assertRaises(reader.Damaged):
-                    reader.decode_value(kind, data)
+                    decode_value(kind, data)
                 self.assertNotEqual(place.prefs("get", f"samples/bad {index}").returncode, 0)
 
     def test_is_damaged_with_values_in_a_form_that_is_not_theirs(self) -> None:
-        a, b = (sealing.entry(key, reader.NULL, b"") for key in "ab")
+        a, b = (sealing.entry(key, NULL, b"") for key in "ab")
         for kind, data in (
-            (reader.NULL, b""), (reader.UINT64, bytes(8)), (reader.DICTIONARY, b + a), (reader.DICTIONARY, a + a),
+            (NULL, b""), (UINT64, bytes(8)), (DICTIONARY, b + a), (DICTIONARY, a + a),
         ):
             with self.assertRaises(reader.Damaged, msg=(kind, data)):
-                reader.decode_value(kind, data)
+                decode_value(kind, data)
 
 
 # MARK: - The specification's own
@@ -1331,9 +1443,9 @@ class TheVector(InteropTestCase):
         self.assertEqual(names, ["closed", "rotating", "store-1"])
         for name in names:
             place, expected = self.place(self.GOLDEN, name)
-            vault = None if name == "rotating" else reader.KeyFileSecret(bytes.fromhex(expected["vaultKey"]))
-            contents = place.read(reader.KeyFileSecret(bytes.fromhex(expected["key"])), vault)
-            self.assertEqual(contents.integrity, [(b"ok",)])
+            vault = None if name == "rotating" else reader.KeyFile(bytes.fromhex(expected["vaultKey"]))
+            contents = place.read(reader.KeyFile(bytes.fromhex(expected["key"])), vault)
+            self.assertEqual(contents.integrity, [("ok",)])
             self.assertEqual(contents.changes[-1].sequence, expected["lastCommit"])
             self.assertEqual(contents.log_problems, [])
             self.assertEqual(self.rows(place, "items", ("due",)), self.expected(expected["items"], ("due",)))
@@ -1344,13 +1456,13 @@ class TheVector(InteropTestCase):
 
     def test_is_read_with_each_of_its_secrets(self) -> None:
         place, expected = self.place()
-        vault = reader.KeyFileSecret(bytes.fromhex(expected["vaultKey"]))
+        vault = reader.KeyFile(bytes.fromhex(expected["vaultKey"]))
         for secret in (
-            reader.KeyFileSecret(bytes.fromhex(expected["key"])), reader.PassphraseSecret(expected["passphrase"].encode()),
-            reader.RecoveryKeySecret.parse(expected["recoveryKey"]),
+            reader.KeyFile(bytes.fromhex(expected["key"])), reader.Passphrase(expected["passphrase"].encode()),
+            reader.RecoveryKey.parse(expected["recoveryKey"]),
         ):
             contents = place.read(secret, vault)
-            self.assertEqual(contents.integrity, [(b"ok",)])
+            self.assertEqual(contents.integrity, [("ok",)])
             self.assertEqual(contents.envelope.store_id.hex(), expected["storeID"])
             self.assertEqual(contents.changes[-1].sequence, expected["lastCommit"])
             self.assertEqual(self.rows(place, "items", ("due",)), self.expected(expected["items"], ("due",)))
@@ -1361,7 +1473,7 @@ class TheVector(InteropTestCase):
 
     def test_has_sealed_collections_and_history(self) -> None:
         place, expected = self.place()
-        secret = reader.KeyFileSecret(bytes.fromhex(expected["key"]))
+        secret = reader.KeyFile(bytes.fromhex(expected["key"]))
         contents = place.read(secret)
         sealed = {name for (name, _), item in contents.items.items() if item.kind == "sealed"}
         self.assertEqual(sealed, {found["name"] for found in expected["collections"] if found["isSealed"]})
@@ -1375,7 +1487,7 @@ class TheVector(InteropTestCase):
     def test_says_something_else_without_its_log(self) -> None:
         place, expected = self.place()
         place.log.unlink()
-        items = place.read(reader.KeyFileSecret(bytes.fromhex(expected["key"]))).items
+        items = place.read(reader.KeyFile(bytes.fromhex(expected["key"]))).items
         self.assertNotIn(("", "newest"), items)
         self.assertIn(("past", "removed"), items)
 
@@ -1396,7 +1508,7 @@ class TheVector(InteropTestCase):
 
     def test_leaves_out_what_has_expired(self) -> None:
         place, expected = self.place()
-        contents = place.read(reader.KeyFileSecret(bytes.fromhex(expected["key"])))
+        contents = place.read(reader.KeyFile(bytes.fromhex(expected["key"])))
         self.assertNotIn(("dated", "expired"), contents.items)
         self.assertEqual(contents.items["dated", "expires"].expires, 7_258_118_400_000)
         self.assertEqual(contents.changes[-1].author, reader.Author("vector", "maker", "nowhere", None))
@@ -1425,10 +1537,9 @@ class TheTables(InteropTestCase):
 
     def test_lie_in_pages_as_the_specification_has_them(self) -> None:
         place = settled()
-        with reader.Store(str(place.store), reader.KeyFileSecret.read(str(place.key))) as store:
-            header = store.page(1)[:100]
-        self.assertEqual(header[:16], reader.SQLITE_MAGIC)
-        self.assertEqual(struct.unpack(">H4B", header[16:22])[:4], (reader.PAGE, 2, 2, 48))
+        header = reader.Store(place.store, reader.KeyFile.read(place.key)).page(1)[:100]
+        self.assertEqual(header[:16], SQLITE_MAGIC)
+        self.assertEqual(struct.unpack(">H4B", header[16:22])[:4], (PAGE, 2, 2, 48))
         self.assertEqual(struct.unpack(">I", header[56:60]), (1,))  # UTF-8
 
 
@@ -1445,7 +1556,7 @@ class TheChangeLog(InteropTestCase):
             )),
             reader.CollectionChange(300, False, False, ()),
         )
-        self.assertEqual(reader.decode_changed_keys(row), expected)
+        self.assertEqual(decode_changed_keys(row), expected)
 
     def test_is_damaged_with_rows_that_are_malformed(self) -> None:
         for row in (
@@ -1453,14 +1564,14 @@ class TheChangeLog(InteropTestCase):
             b"\0\2\0\0\1\0\0",
         ):
             with self.assertRaises(reader.Damaged, msg=row):
-                reader.decode_changed_keys(row)
+                decode_changed_keys(row)
 
 
 class XAES256GCM(InteropTestCase):
     NONCE = b"ABCDEFGHIJKLMNOPQRSTUVWX"
 
     def check(self, key: bytes, plain: bytes, additional: bytes, expected: str) -> None:
-        cipher = reader.XAES(key)
+        cipher = XAES(key)
         self.assertEqual(cipher.seal(self.NONCE, plain, additional).hex(), expected)
         self.assertEqual(cipher.open(self.NONCE, bytes.fromhex(expected), additional), plain)
         for index in range(len(expected) // 2):
@@ -1491,7 +1602,7 @@ class XAES256GCM(InteropTestCase):
             key, nonce = take(32), take(24)
             plain = take(take(1)[0])
             additional = take(take(1)[0])
-            found.update(reader.XAES(key).seal(nonce, plain, additional))
+            found.update(XAES(key).seal(nonce, plain, additional))
         self.assertEqual(
             found.digest(32).hex(), "e6b9edf2df6cec60c8cbd864e2211b597fb69a529160cd040d56c0c210081939"
         )

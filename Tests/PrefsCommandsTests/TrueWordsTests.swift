@@ -392,7 +392,7 @@ import Testing
     #expect(!locks.isEmpty)
     for line in locks {
       #expect(
-        line.contains("case lockedByAdministrator(") || line.contains("case vaultLocked(")
+        line.contains("case lockedByAdministrator(") || line.contains("case vaultLocked")
           || line.hasPrefix("Vault: ") || line.hasPrefix("VaultEvent: "), "\(line)")
     }
   }

@@ -101,6 +101,15 @@ final class CofferPeer: Peer, TextStore, Sendable {
     }
   }
 
+  /// As ``scan()``, without a `String` for each key and text.
+  func scanUTF8() throws -> Int {
+    try proxy.readOnlyConnection.read { transaction in
+      var sum = 0
+      try transaction.enumerateUTF8(inCollection: Samples.collection) { key, text, _ in sum += key.count + text.count }
+      return sum
+    }
+  }
+
   /// Closes the store, which checkpoints its log.
   func close() throws {
     try proxy.close()

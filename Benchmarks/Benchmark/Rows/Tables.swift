@@ -7,6 +7,7 @@ import Foundation
 enum Tables {
   private static let plain = "plain SQLite"
   private static let layer = "Coffer, storage layer"
+  private static let utf8 = "Coffer, as UTF-8"
   private static let readCount = 100_000
 
   static func readingRow(_ folder: Folder, _ program: String, _ count: Int) throws -> Row {
@@ -26,16 +27,24 @@ enum Tables {
       ]
     }
     let lengths = (0..<count).reduce(0) { $0 + Samples.key($1).utf8.count + 100 }
+    func milliseconds<Store: TextStore>(_ store: Store, _ scan: (Store) throws -> Int) throws -> Double {
+      let start = Measure.nanoseconds()
+      let sum = try scan(store)
+      let time = Measure.nanoseconds() - start
+      try require(sum == lengths, "\(store) has other keys or values")
+      try store.close()
+      return Double(time) / 1e6
+    }
+    row.measurements.append(
+      Measurement(scan, utf8) { _ in
+        let path = stores.path(.coffer)
+        let store = try CofferPeer(opening: path, key: .keyFile(CofferPeer.keyFile(of: path)))
+        return try milliseconds(store) { try $0.scanUTF8() }
+      })
     for kind in [StoreKind.coffer, .grdb, .sqlCipher, .aegis, .chaCha20, .lmdb] {
       row.measurements += [
         Measurement(scan, kind.rawValue) { _ in
-          let store = try kind.open(stores)
-          let start = Measure.nanoseconds()
-          let sum = try store.scan()
-          let time = Measure.nanoseconds() - start
-          try require(sum == lengths, "\(kind.rawValue) has other keys or values")
-          try store.close()
-          return Double(time) / 1e6
+          try milliseconds(try kind.open(stores)) { try $0.scan() }
         },
         Measurement(reads, kind.rawValue) { round in
           try timePerRead(kind, stores, count, round) { try $0.sum(ofLengthsAtOnceFor: $1) }
@@ -49,6 +58,7 @@ enum Tables {
     row.goals = [
       Goal("full scan: the storage layer beside plain SQLite", at: scan, layer, beside: plain, .atMost(1.5)),
       Goal("full scan: enumeration beside plain SQLite", at: scan, "Coffer", beside: plain, .atMost(2)),
+      Goal("full scan: enumeration as UTF-8 beside GRDB", at: scan, utf8, beside: StoreKind.grdb.rawValue, .atMost(1)),
       Goal("random read: the storage layer beside plain SQLite", at: reads, layer, beside: plain, .atMost(1.5)),
     ]
     return row

@@ -48,6 +48,8 @@ extension Database {
     }
   }
 
+  /// Modelled in `Documentation/Models/StoreRestore.pml`.
+  ///
   /// - Throws: `ReplacedState.Changed` if the store at `path` is no longer what was confirmed.
   private static func restoreOnce(
     at path: String, from backup: String, key: KeySource, force: Bool, options: Options, vfs: EncryptingVFS,
@@ -171,14 +173,8 @@ extension Database {
     /// Programs that switch to the restored store check the record, too, so it goes first; and comes back if the old
     /// store stays.
     func replacing(_ replace: () throws -> Void) throws {
-      let record = try KeptRecord(ofStoreAt: path, options)
-      record?.remove()
-      do {
-        try replace()
-      } catch {
-        record?.putBack()
-        throw error
-      }
+      guard let record = try KeptRecord(ofStoreAt: path, options) else { return try replace() }
+      try record.removing(for: replace)
     }
     guard Store.isPresent(at: path) else {
       try state.expect(.missing)
@@ -278,9 +274,18 @@ private struct KeptRecord {
     }
   }
 
-  func remove() { anchor.keep(nil, ofStoreAt: path) }
-
-  func putBack() {
-    if let record { anchor.keep(record, ofStoreAt: path) }
+  /// Removes it for `replace`, and puts it back if that throws.
+  func removing(for replace: () throws -> Void) throws {
+    try anchor.replacingAlone(storeAt: path) {
+      // Programs may have kept another since it was read.
+      let record = anchor.record(ofStoreAt: path)
+      anchor.keep(nil, ofStoreAt: path)
+      do {
+        try replace()
+      } catch {
+        if let record { anchor.keep(record, ofStoreAt: path) }
+        throw error
+      }
+    }
   }
 }

@@ -36,15 +36,17 @@ extension FleetTables {
     ).map(Self.declaration)
   }
 
-  /// The records of declarations removed before a time, and in sync.
-  func forgettableDeclarations(of fleet: Int64, before time: Int64, atMost count: Int) throws -> [StoredRecord] {
+  /// The records of declarations in a collection that were removed before a time, and are in sync.
+  func forgettableDeclarations(
+    of fleet: Int64, in collection: String, before time: Int64, atMost count: Int
+  ) throws -> [StoredRecord] {
     guard try hasDeclarations else { return [] }
     return try connection.statement(
       """
       SELECT collection, key, name, counter, clock, author, version, digest, shared, application, application_version,
         declaration, own FROM fleet_declarations
-      WHERE fleet = ?1 AND version >= 0 AND digest <> x'' AND declaration IS NULL AND clock < ?2 << 16 LIMIT ?3
-      """, fleet, time, Int64(count)
+      WHERE fleet = ?1 AND collection = ?4 AND version >= 0 AND digest <> x'' AND declaration IS NULL AND clock < ?2 << 16 LIMIT ?3
+      """, fleet, time, Int64(count), collection
     ).map(Self.declaration)
   }
 

@@ -91,6 +91,20 @@ struct FleetTables {
     try connection.statement("INSERT OR REPLACE INTO meta VALUES (?, ?)", Self.twinName(fleet), bytes).run()
   }
 
+  private static func name(_ note: FleetNote, _ fleet: Int64) -> String { "fleet_\(note.rawValue)_\(fleet)" }
+
+  /// A note on a fleet; in the table `meta`, too.
+  func note(_ note: FleetNote, of fleet: Int64) throws -> [UInt8]? {
+    try connection.statement("SELECT value FROM meta WHERE name = ?", Self.name(note, fleet)).first { $0.bytes(0) }
+  }
+
+  func set(_ note: FleetNote, to bytes: [UInt8]?, of fleet: Int64) throws {
+    guard let bytes else {
+      return try connection.statement("DELETE FROM meta WHERE name = ?", Self.name(note, fleet)).run()
+    }
+    try connection.statement("INSERT OR REPLACE INTO meta VALUES (?, ?)", Self.name(note, fleet), bytes).run()
+  }
+
   /// Keeps of a fleet what the store was in step with, and nothing with which it could go on.
   func leave(_ fleet: Int64) throws {
     try remove(fleet, with: ["UPDATE fleets SET identity = zeroblob(32), revision = NULL WHERE id = ?"])
@@ -98,6 +112,7 @@ struct FleetTables {
 
   /// Deletes a fleet's row, and everything about it.
   func remove(_ fleet: Int64) throws {
+    for note in FleetNote.allCases { try set(note, to: nil, of: fleet) }
     try remove(fleet, with: ["DELETE FROM fleet_records WHERE fleet = ?", "DELETE FROM fleets WHERE id = ?"])
   }
 
@@ -165,16 +180,19 @@ struct FleetTables {
     }
   }
 
-  /// The records of settings removed or expired before a time, and in sync.
-  func forgettableRecords(of fleet: Int64, before time: Int64, atMost count: Int) throws -> [StoredRecord] {
+  /// The records of a collection's settings that were removed or have expired before a time, and are in sync.
+  func forgettableRecords(
+    of fleet: Int64, in collection: String, before time: Int64, atMost count: Int
+  ) throws -> [StoredRecord] {
     let records = try connection.statement(
       """
       SELECT collection, key, name, counter, clock, author, removed, expires, version, digest FROM fleet_records
-      WHERE fleet = ?1 AND version >= 0 AND digest <> x''
+      WHERE fleet = ?1 AND collection = ?4 AND version >= 0 AND digest <> x''
       AND (removed AND clock < ?2 << 16 AND version = 0 OR expires < ?2) LIMIT ?3
-      """, fleet, time, Int64(count)
+      """, fleet, time, Int64(count), collection
     ).map(Self.record)
-    return try records + forgettableDeclarations(of: fleet, before: time, atMost: count - records.count)
+    return try records
+      + forgettableDeclarations(of: fleet, in: collection, before: time, atMost: count - records.count)
   }
 
   private static func record(_ row: borrowing Statement.Row) throws -> StoredRecord {
@@ -288,4 +306,12 @@ struct FleetTables {
   func setRule(_ rule: Int64, for collection: String, of fleet: Int64) throws {
     try connection.statement("INSERT OR REPLACE INTO fleet_rules VALUES (?, ?, ?)", fleet, collection, rule).run()
   }
+}
+
+/// What a store notes on a fleet besides its row.
+package enum FleetNote: String, CaseIterable {
+  /// What it has passed over because it could not take it.
+  case passed
+  /// The collections that it had, and has no longer.
+  case lost
 }

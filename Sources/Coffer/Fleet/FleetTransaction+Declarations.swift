@@ -21,16 +21,21 @@ extension FleetTransaction {
   // MARK: Changes
 
   /// The declarations that differ from their records, in the order of their collections and keys.
-  package func localDeclarations(of fleet: StoredFleet, in collections: [String]) throws -> [LocalDeclaration] {
-    guard let id = fleet.id else { return [] }
+  ///
+  /// - Parameter shared: All that the fleet shares, if those are not all.
+  package func localDeclarations(
+    of fleet: StoredFleet, in collections: [String], besides shared: [String]? = nil
+  ) throws -> [LocalDeclaration] {
+    guard let id = fleet.id, !collections.isEmpty else { return [] }
+    let shared = shared ?? collections
     return try reading {
       guard try mayHaveDeclared(since: fleet.pushed) || tables.areDeclarationsNotInStep(of: id) else { return [] }
       let times = try declarationTimes()
       let records = Dictionary(grouping: try tables.declarations(of: id)) { ByteString($0.collection) }
       return try collections.flatMap { collection in
         let recorded = records[ByteString(collection), default: []].map { ByteString($0.key) }
-        return try declarations.ownKeys(in: collection, besides: collections).union(recorded).sorted().compactMap {
-          try localDeclaration($0.string, in: collection, of: id, besides: collections, times)
+        return try declarations.ownKeys(in: collection, besides: shared).union(recorded).sorted().compactMap {
+          try localDeclaration($0.string, in: collection, of: id, besides: shared, times)
         }
       }
     }

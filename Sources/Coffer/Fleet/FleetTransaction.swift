@@ -47,6 +47,15 @@ package struct FleetTransaction {
     try changing { try tables.setTwin(bytes, of: fleet) }
   }
 
+  /// Nil if there is no such note.
+  package func note(_ note: FleetNote, of fleet: Int64) throws -> [UInt8]? {
+    try reading { try tables.note(note, of: fleet) }
+  }
+
+  package func set(_ note: FleetNote, to bytes: [UInt8]?, of fleet: Int64) throws {
+    try changing { try tables.set(note, to: bytes, of: fleet) }
+  }
+
   /// The name of this host, as its changes have it.
   package var hostName: String { Author(text: session.core.authorText)?.host ?? "" }
 
@@ -58,8 +67,29 @@ package struct FleetTransaction {
 
   /// Whether the values of a collection are sealed, or would be if it existed.
   package func isSealed(_ collection: String) throws -> Bool {
-    try reading { try session.isSealedOrWillBe(collection) }
+    try reading {
+      do {
+        guard try session.isSealedOrWillBe(collection) else { return false }
+      } catch CofferError.vaultLocked {
+        // See `stored`.
+      }
+      // Another program may have created the vault.
+      try session.lookForVault()
+      return true
+    }
   }
+
+  /// A collection; one that is sealed is found even if the vault has a new key that this program does not know.
+  private func stored(_ collection: String) throws -> StoredCollection? {
+    do {
+      return try session.storedCollection(collection)
+    } catch CofferError.vaultLocked {
+      return try session.collections.collection(named: collection)
+    }
+  }
+
+  /// Whether this program has the key that sealed values are under now: only with it are they taken and given.
+  package func hasVaultKey() throws -> Bool { try reading { try session.hasVaultKey() } }
 
   // MARK: Records
 
@@ -85,9 +115,11 @@ package struct FleetTransaction {
     try reading { try tables.digests(ofNamesBeginningWith: start, of: fleet) }
   }
 
-  /// The records of settings removed or expired before a time, and in sync.
-  package func forgettableRecords(of fleet: Int64, before time: Int64, atMost count: Int) throws -> [StoredRecord] {
-    try reading { try tables.forgettableRecords(of: fleet, before: time, atMost: count) }
+  /// The records of a collection's settings that were removed or have expired before a time, and are in sync.
+  package func forgettableRecords(
+    of fleet: Int64, in collection: String, before time: Int64, atMost count: Int
+  ) throws -> [StoredRecord] {
+    try reading { try tables.forgettableRecords(of: fleet, in: collection, before: time, atMost: count) }
   }
 
   package func save(_ record: StoredRecord, of fleet: Int64) throws {
@@ -112,12 +144,26 @@ package struct FleetTransaction {
 
   // MARK: Items
 
-  /// An item's value, version and time of setting; nil for no item.
+  /// An item's value, opened if it is sealed, its version and time of setting; nil for no item.
   package func item(_ key: String, in collection: String) throws -> (
     value: FleetValue, version: CommitNumber, modified: Int64
   )? {
     guard let row = try session.row(key, in: collection) else { return nil }
-    return (FleetValue(row.item), row.version, row.modified)
+    return (try opened(row.item, key, in: collection), row.version, row.modified)
+  }
+
+  /// An item's version and time of setting, which need no key of the vault; nil for no item.
+  package func state(of key: String, in collection: String) throws -> (version: CommitNumber, modified: Int64)? {
+    try session.row(key, in: collection).map { ($0.version, $0.modified) }
+  }
+
+  /// The value of an item as plaintext: it leaves the store under the fleet's key, or is compared with what comes.
+  private func opened(_ item: HeldItem, _ key: String, in collection: String) throws -> FleetValue {
+    guard item.isSealed else { return FleetValue(item) }
+    return FleetValue(
+      object: try session.core.opened(item.object, key, in: collection),
+      metadata: try item.metadata.map { try session.core.opened(.metadata, $0, key, in: collection) },
+      dates: item.dates)
   }
 
   /// Sets an item as it was set elsewhere; nil removes it.
@@ -180,9 +226,10 @@ package struct FleetTransaction {
       // The number of the previous commit: another value of this key has it only if that commit set one.
       let version = ended - 1
       guard try version > 0 && session.version(key, in: collection) != version else { throw NeedsEarlierCommit() }
+      let stored = try session.makeCollection(collection)
       try session.history.insert(
-        value.item, key, in: session.makeCollection(collection), version: version, modified: modified, ended: ended,
-        time: time, author: Author(text: author)?.text, endedBy: session.authorText)
+        session.fitted(value.item, key, in: collection, stored, present: nil), key, in: stored, version: version,
+        modified: modified, ended: ended, time: time, author: Author(text: author)?.text, endedBy: session.authorText)
       return version
     }
   }
@@ -196,19 +243,25 @@ package struct FleetTransaction {
   ///
   /// The parts are the commits, as far as the change log still has them. Commits from one change of a key to a later one of the
   /// same key form a single part, because the value in between is no longer known.
-  package func localChanges(of fleet: StoredFleet, in collections: [String]) throws -> [[LocalChange]] {
-    guard let id = fleet.id else { return [] }
+  ///
+  /// - Parameter withValues: Whether to read the values, for which sealed ones have to be opened.
+  package func localChanges(
+    of fleet: StoredFleet, in collections: [String], withValues: Bool = true
+  ) throws -> [[LocalChange]] {
+    guard let id = fleet.id, !collections.isEmpty else { return [] }
     return try reading {
       guard let log = try loggedChanges(after: fleet.pushed, in: collections) else {
         let keys = try collections.flatMap { name in
-          try tables.keysNotInStep(session.storedCollection(name), named: name, of: id, at: time).map { (name, $0) }
+          try tables.keysNotInStep(stored(name), named: name, of: id, at: time).map { (name, $0) }
         }
-        let changes = try keys.compactMap { try change($1, in: $0, of: id, at: time, by: "") }
+        let changes = try keys.compactMap { try change($1, in: $0, of: id, at: time, by: "", withValue: withValues) }
         return changes.isEmpty ? [] : [changes]
       }
       return try log.compactMap { part in
         let changes = try part.compactMap { place, commit in
-          try change(place.key.string, in: place.collection.string, of: id, at: commit.time, by: commit.author ?? "")
+          try change(
+            place.key.string, in: place.collection.string, of: id, at: commit.time, by: commit.author ?? "",
+            withValue: withValues)
         }
         return changes.isEmpty ? nil : changes
       }
@@ -235,7 +288,7 @@ package struct FleetTransaction {
     after number: CommitNumber, in collections: [String]
   ) throws -> [[(SettingPlace, ChangeLog.Row)]]? {
     var names: [Int64: String] = [:]
-    for name in collections { try session.storedCollection(name).map { names[$0.id] = name } }
+    for name in collections { try stored(name).map { names[$0.id] = name } }
     // The ID of a removed or recreated collection has no meaning here.
     guard names.count == collections.count else { return nil }
     var commits: [(row: ChangeLog.Row, places: [SettingPlace])] = []
@@ -276,10 +329,10 @@ package struct FleetTransaction {
 
   /// The unsynced change of a key; nil if the key is in sync.
   private func change(
-    _ key: String, in collection: String, of fleet: Int64, at time: Int64, by author: String
+    _ key: String, in collection: String, of fleet: Int64, at time: Int64, by author: String, withValue: Bool
   ) throws -> LocalChange? {
     let record = try tables.record(key, in: collection, of: fleet)
-    let row = try session.storedCollection(collection).flatMap { try session.items.row(key, in: $0, at: self.time) }
+    let row = try stored(collection).flatMap { try session.items.row(key, in: $0, at: self.time) }
     guard let row else {
       guard let record, record.version != 0, record.expires.map({ $0 > self.time }) ?? true else { return nil }
       return LocalChange(
@@ -289,8 +342,25 @@ package struct FleetTransaction {
     // Another name of the setting counts, and a program has to convert its value: what other hosts have never seen stays here.
     if try record == nil && session.isWaiting(key, in: collection) { return nil }
     return LocalChange(
-      collection: collection, key: key, value: FleetValue(row.item), version: row.version, modified: row.modified,
-      author: row.author ?? author, record: record)
+      collection: collection, key: key, value: withValue ? try opened(row.item, key, in: collection) : nil,
+      version: row.version, modified: row.modified, author: row.author ?? author, record: record)
+  }
+
+  /// The keys of a collection that have a value, and no record in the fleet.
+  package func keysWithoutRecord(in collection: String, of fleet: Int64) throws -> [String] {
+    try keysNotInStep(in: collection, of: fleet).filter { key in
+      try reading { try tables.record(key, in: collection, of: fleet) } == nil
+    }
+  }
+
+  package func hasKeysNotInStep(in collection: String, of fleet: Int64) throws -> Bool {
+    try !keysNotInStep(in: collection, of: fleet).isEmpty
+  }
+
+  private func keysNotInStep(in collection: String, of fleet: Int64) throws -> [String] {
+    try reading {
+      try tables.keysNotInStep(session.storedCollection(collection), named: collection, of: fleet, at: time)
+    }
   }
 
   // MARK: Conflicts and rules

@@ -34,7 +34,7 @@ extension StoredValue {
 package struct LocalChange: Sendable {
   package let collection: String
   package let key: String
-  /// Nil if it was removed.
+  /// Nil if it was removed, or was not asked for.
   package let value: FleetValue?
   /// 0 if it was removed.
   package let version: CommitNumber

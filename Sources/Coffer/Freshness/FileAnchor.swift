@@ -45,14 +45,23 @@ package struct FileAnchor: FreshnessAnchor, SynchronizedAnchor {
       if unlink(file) == 0 { FilePath.syncFolder(of: file) }
       return nil
     }
-    return update(ofStoreAt: path) { _ in record }
+    return change(file, of: path) { _ in record }
   }
 
   /// Replaces the record of the store at `path` by what `change` makes of it, opening its file once; nil leaves it.
   ///
+  /// It stays, too, while a store in the folder is given to another file: the next commit keeps what is true then.
+  ///
   /// - Returns: Why that failed, as a sentence; nil if it did not.
   func update(ofStoreAt path: String, _ change: ([UInt8]?) -> [UInt8]?) -> String? {
     guard let file = file(of: path) else { return nil }
+    let lock = openFolder(above: file)
+    defer { if let lock { close(lock) } }
+    if let lock, flock(lock, LOCK_SH | LOCK_NB) != 0, errno == EWOULDBLOCK { return nil }
+    return self.change(file, of: path, change)
+  }
+
+  private func change(_ file: String, of path: String, _ change: ([UInt8]?) -> [UInt8]?) -> String? {
     do {
       let descriptor = open(file, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
       guard descriptor >= 0 else {
@@ -71,6 +80,24 @@ package struct FileAnchor: FreshnessAnchor, SynchronizedAnchor {
     } catch {
       return problem(ofStoreAt: path) ?? Self.sentence(file, "cannot be written (\(error))")
     }
+  }
+
+  package func replacing<Result>(storeAt path: String, _ body: () throws -> Result) rethrows -> Result {
+    guard let file = file(of: path) else { return try body() }
+    // A program that keeps the first record must find the lock, too.
+    if let folder = openFolder(above: file) { close(folder) }
+    return try FilePath.takingTurns(above: file, body)
+  }
+
+  /// Opens the folder of the records, which is made if it is missing.
+  private func openFolder(above file: String) -> Int32? {
+    func opened() -> Int32? {
+      let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+      return descriptor >= 0 ? descriptor : nil
+    }
+    if let descriptor = opened() { return descriptor }
+    guard errno == ENOENT, (try? FilePath.makeOwnFolder(above: file)) != nil else { return nil }
+    return opened()
   }
 
   private static func contents(_ descriptor: Int32) -> [UInt8]? {

@@ -54,4 +54,16 @@ extension FreshnessAnchor {
 package protocol SynchronizedAnchor: FreshnessAnchor {
   /// Writes the record of the store at `path` to disk.
   func synchronizeRecord(ofStoreAt path: String)
+  /// Runs `body`, which gives the name of the store at `path` to another file. No program keeps a record meanwhile: it would be
+  /// that of the file which has just lost the name.
+  func replacing<Result>(storeAt path: String, _ body: () throws -> Result) rethrows -> Result
+}
+
+extension FreshnessAnchor {
+  /// Runs `body`, which gives the name of the store at `path` to another file, while no program keeps a record, if the anchor can
+  /// see to that.
+  func replacingAlone<Result>(storeAt path: String, _ body: () throws -> Result) rethrows -> Result {
+    guard let anchor = self as? any SynchronizedAnchor else { return try body() }
+    return try anchor.replacing(storeAt: path, body)
+  }
 }

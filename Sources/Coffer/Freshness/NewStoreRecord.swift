@@ -18,6 +18,10 @@ struct NewStoreRecord {
   /// that gets the name first.
   func keep(ofStoreAt path: String, _ user: UInt32, _ name: () throws -> Void) throws {
     guard let anchor = freshness.anchor(ofStoreAt: path, user: user) else { return try name() }
+    try anchor.replacingAlone(storeAt: path) { try keep(in: anchor, ofStoreAt: path, name) }
+  }
+
+  private func keep(in anchor: any FreshnessAnchor, ofStoreAt path: String, _ name: () throws -> Void) throws {
     let earlier = anchor.record(ofStoreAt: path)
     // Another anchor may have one record for all paths, as for the only store of a device.
     guard record != nil || earlier != nil && anchor is FileAnchor else { return try name() }

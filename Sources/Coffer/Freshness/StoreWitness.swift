@@ -77,6 +77,8 @@ final class StoreWitness: Sendable {
   /// any other root key says that the store was under a later one, or that more than one replacement was missed. One of another
   /// store says that this one was put in its place: creating and restoring a store change the record themselves.
   ///
+  /// Modelled in `Documentation/Models/StoreRestore.pml`.
+  ///
   /// - Throws: `CofferError.rolledBack`, `.anotherStore`; `StorageError.replaced` if the file was replaced meanwhile, and the
   ///   record may be that of the new one.
   func check(_ record: [UInt8], _ store: Store, _ log: ChangeLog) throws {
@@ -112,6 +114,8 @@ final class StoreWitness: Sendable {
   ///
   /// It costs nothing while no one else commits, except once per ``FreshnessAnchor/interval``, since what shows the commits of
   /// others is not authenticated.
+  ///
+  /// Modelled in `Documentation/Models/RootKey.pml`.
   ///
   /// - Throws: `CofferError.rolledBack`.
   func compare(_ connection: SQLiteConnection) throws {
@@ -235,8 +239,6 @@ final class StoreWitness: Sendable {
   }
 
   private func keep(_ witness: Witness, _ store: Store) {
-    // Keep nothing under this path for a store that was replaced.
-    guard !store.isReplaced else { return }
     update(store) { present in
       var new = witness
       new.vault = vault.memory
@@ -259,11 +261,11 @@ final class StoreWitness: Sendable {
     }
   }
 
-  /// Replaces the record by what `change` makes of it; nil leaves it.
+  /// Replaces the record by what `change` makes of it; nil leaves it, and nothing is kept under this path for a store that was replaced.
   private func update(_ store: Store, _ change: ([UInt8]?) throws -> Witness?) {
     var made: (record: [UInt8], vault: VaultMemory?)?
     func changed(_ present: [UInt8]?) -> [UInt8]? {
-      guard let new = try? change(present), let record = try? store.seal(new) else { return nil }
+      guard !store.isReplaced, let new = try? change(present), let record = try? store.seal(new) else { return nil }
       made = (record, new.vault)
       return record
     }
@@ -297,7 +299,6 @@ final class StoreWitness: Sendable {
 
   /// Adds the vault's key of this database to the record, if there is one; otherwise the next commit does.
   func rememberVault(_ store: Store) {
-    guard !store.isReplaced else { return }
     var isKept = false
     update(store) { present in
       guard let present, case .whole(var kept, _) = try store.read(witness: present) else { return nil }

@@ -215,6 +215,14 @@ package final class Cursor {
     return object
   }
 
+  /// Lends the bytes of the key and of its text, as they are in the row.
+  ///
+  /// - Returns: False if nothing was lent: the object is not a plain text, or the row was read in advance.
+  func lendText(_ body: (_ key: Span<UInt8>, _ text: Span<UInt8>) throws -> Void) throws -> Bool {
+    guard case .reading = position, columns == .objects else { return false }
+    return try Items.lendText(running.row, isSealed: isSealed, body)
+  }
+
   private func storedObject() throws -> HeldValue? {
     switch position {
     case .reading where columns == .objects || columns == .rows:

@@ -317,6 +317,17 @@ extension Items {
     return row.withBytes(typeColumn + 1) { HeldValue(kind: kind, copying: $0) }
   }
 
+  /// Lends the bytes of a key, and of a text that is not sealed, of a row of key, type and data.
+  ///
+  /// - Returns: Whether it is such a text.
+  static func lendText(
+    _ row: borrowing Statement.Row, isSealed: Bool?, _ body: (_ key: Span<UInt8>, _ text: Span<UInt8>) throws -> Void
+  ) throws -> Bool {
+    guard isSealed != true, try kind(row.integer(1)) == .string else { return false }
+    try row.withSpan(0) { key in try row.withSpan(2) { try body(key, $0) } }
+    return true
+  }
+
   private static func kind(_ code: Int64) throws -> Value.Kind {
     guard let kind = UInt8(exactly: code).flatMap(Value.Kind.init(ofWhole:)) else {
       throw StorageError.damaged(part: "items", reason: "unknown value kind \(code)")

@@ -23,6 +23,36 @@ extension Reading where Self: ~Copyable {
     }
   }
 
+  /// Visits the keys of a collection with their texts, both as UTF-8, without a `String` for each.
+  ///
+  /// ```swift
+  /// var lineCount = 0
+  /// try transaction.enumerateUTF8(inCollection: "notes") { _, text, _ in
+  ///   for index in text.indices where text[index] == UInt8(ascii: "\n") { lineCount += 1 }
+  /// }
+  /// ```
+  ///
+  /// The bytes are lent until `body` returns, as they are stored: valid UTF-8 if Coffer wrote them.
+  ///
+  /// - Throws: `CofferError.notDecodable` at the first object that is not a text; the errors of `body`.
+  public borrowing func enumerateUTF8(
+    inCollection collection: String = "", within range: KeyRange = .all,
+    _ body: (_ key: Span<UInt8>, _ text: Span<UInt8>, _ stop: inout Bool) throws -> Void
+  ) throws {
+    let core = session.core
+    // A change by `body` would move on the statement whose memory is lent.
+    let mayLend = session.call.mode == .reading && !core.hasAnyRules
+    var stop = false
+    try session.enumerate(collection, range, .objects) { _, cursor in
+      if mayLend, try cursor.lendText({ try body($0, $1, &stop) }) { return !stop }
+      let key = cursor.key
+      let text = try core.decode(cursor.object(), as: String.self, key, in: collection)
+      let (keyBytes, textBytes) = (Array(key.utf8), Array(text.utf8))
+      try body(keyBytes.span, textBytes.span, &stop)
+      return !stop
+    }
+  }
+
   /// Visits the keys of a collection with their objects and metadata.
   ///
   /// - Throws: `CofferError.notDecodable` at the first value of another type; the errors of `filter` and `body`.

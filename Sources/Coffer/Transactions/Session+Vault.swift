@@ -52,6 +52,13 @@ extension Session {
     return key
   }
 
+  /// Whether this program has the key that the values of this store are sealed under.
+  func hasVaultKey() throws -> Bool {
+    try followVault()
+    guard let record = try vaultRecord(), let current = core.vault.current else { return false }
+    return current.vaultID == record.id && current.generation == record.generation
+  }
+
   private func rememberedVault() -> VaultMemory? {
     connection.store.flatMap { core.witness?.rememberedVault($0) }
   }

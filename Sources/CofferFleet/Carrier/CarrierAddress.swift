@@ -11,7 +11,7 @@ struct CarrierAddress: Sendable {
 
   init(_ text: String) throws(CarrierError) {
     guard let separator = text.firstRange(of: "://") else {
-      throw .badAddress(text, reason: "it must begin with file:///, etcd:// or etcds://")
+      throw .badAddress(text, reason: "it must begin with file:///, etcd://, etcds:// or s3://")
     }
     scheme = text[..<separator.lowerBound].lowercased()
     let parts = text[separator.upperBound...].split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)

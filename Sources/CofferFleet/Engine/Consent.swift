@@ -29,13 +29,6 @@ struct Consent {
     for name in new { try transaction.setRule(waits, for: name, of: fleet) }
   }
 
-  /// Lets the collections wait that were sealed here since they were agreed to: only this store's vault can open their values.
-  static func withdrawSealed(of fleet: Int64, _ members: Members, _ transaction: FleetTransaction) throws {
-    for name in try Consent(transaction, fleet, members).agreed where try transaction.isSealed(name) {
-      try transaction.setRule(waits, for: name, of: fleet)
-    }
-  }
-
   /// Agrees to collections that wait.
   static func agree(to names: [String], of fleet: Int64, _ transaction: FleetTransaction) throws {
     let rules = try transaction.rules(of: fleet)

@@ -26,11 +26,24 @@ extension Fleet {
     now - head.time > age || head.time - now > HybridClock.toleratedLead
   }
 
-  /// In step, unless the last commit is too old.
+  /// In step, unless the last commit is too old, or a collection waits.
   func standing() throws -> FleetCondition {
+    if let stale = try staleness() { return stale }
+    // Without a vault, and if no collection is sealed in the fleet, nothing can wait.
+    let mayWait = database.vault.wasFound || membership.members.shared.contains(where: \.isSealed)
+    guard mayWait || condition == .waiting else { return .inStep }
+    return try connection.readFleets { transaction in
+      let readiness = try Readiness(transaction, membership)
+      let waits = try readiness.waits(transaction, membership).contains { $0.reason != .consent }
+      return waits || !readiness.resumable.isEmpty ? .waiting : .inStep
+    }
+  }
+
+  /// Nil if the last commit is not too old.
+  func staleness() throws -> FleetCondition? {
     guard let greatestAge, let head = membership.head,
       isOlder(than: greatestAge, head, at: try connection.readFleets({ $0.time }))
-    else { return .inStep }
+    else { return nil }
     return .stale(since: Self.date(head.time))
   }
 

@@ -26,24 +26,29 @@ public struct FleetChange: Sendable, Hashable {
 }
 
 extension Fleet {
-  /// The carrier at an address: `etcd://host1,host2/prefix`, `etcds://…` for TLS, or `file:///path`.
+  /// The carrier at an address: `etcd://host1,host2/prefix`, `etcds://…` for TLS, `s3://bucket/prefix?endpoint=…&region=…`, or `file:///path`.
   ///
   /// ```swift
   /// let carrier = try Fleet.carrier(at: "file:///srv/fleets/web")
   /// ```
   ///
-  /// - Parameter password: Called if the address of an etcd names a user; in UTF-8.
-  /// - Throws: ``CarrierError/badAddress(_:reason:)``, also for a user without a password; errors of `password`.
+  /// - Parameters:
+  ///   - password: Called if the address of an etcd names a user; in UTF-8.
+  ///   - credentials: Called for the access key of an S3-compatible storage, and again if it is no longer accepted.
+  /// - Throws: ``CarrierError/badAddress(_:reason:)``, also for a user without a password, or a storage without an access key; errors of
+  ///   `password` and `credentials`.
   public static func carrier(
-    at address: String, password: () throws -> SecretBytes? = { nil }
+    at address: String, password: () throws -> SecretBytes? = { nil },
+    credentials: @escaping @Sendable () throws -> S3Credentials? = { nil }
   ) throws -> any Carrier {
     let parts = try CarrierAddress(address)
     switch parts.scheme {
     case "file": return try FileCarrier(address: address)
     case "etcd", "etcds":
       return try EtcdCarrier(address: address, password: parts.user == nil ? nil : password())
+    case "s3": return try S3Carrier(address: address, credentials: credentials)
     default:
-      throw CarrierError.badAddress(address, reason: "it must begin with file:///, etcd:// or etcds://")
+      throw CarrierError.badAddress(address, reason: "it must begin with file:///, etcd://, etcds:// or s3://")
     }
   }
 
@@ -55,7 +60,7 @@ extension Fleet {
     try await turns.take {
       let head = try await currentHead()
       try await checkSuccession(head)
-      return head == membership.stored.head
+      return try head == membership.stored.head && !isResuming()
     }
   }
 
@@ -68,8 +73,9 @@ extension Fleet {
   /// - Throws: `CofferError`.
   public func findings() throws -> [String] {
     try connection.readFleets { transaction in
-      let consent = try Consent(transaction, membership.id, membership.members)
-      return try transaction.findings(of: membership.id, in: consent.agreed)
+      // Those of a sealed collection cannot be read while the vault is locked.
+      let readiness = try Readiness(transaction, membership)
+      return try transaction.findings(of: membership.id, in: readiness.taken(hasAllRecords: true))
     }
   }
 

@@ -25,29 +25,7 @@ public struct FleetMember: Sendable, Hashable {
   public let collections: [String]
 }
 
-/// A setting that was changed concurrently on two hosts, and its outcome.
-public struct FleetConflict: Sendable, Hashable {
-  /// Its number on this host.
-  public let id: Int64
-  /// The collection of the setting.
-  public let collection: String
-  /// The key of the setting.
-  public let key: String
-  /// The version of the losing value in the history of the key; 0 for a declaration, which has none.
-  public let version: Int64
-  /// When it was resolved.
-  public let time: Date
-  /// The member whose value won; empty where the fleet had removed the setting.
-  public let winner: String
-  /// The member whose value lost.
-  public let loser: String
-  /// Whether it is about how the setting is declared, not about its value.
-  public let isDeclaration: Bool
-}
-
 extension Fleet {
-  // MARK: Members
-
   /// The members known to this host.
   public var members: [FleetMember] {
     membership.members.members.map {
@@ -144,13 +122,17 @@ extension Fleet {
   /// Members that were invited to all collections get an added one, and its contents are merged from all hosts that accept it, see
   /// ``accept(collections:)``. Those of a dropped one stay on each host, and leave the carrier; shared again, it has another key.
   ///
-  /// - Throws: ``FleetError/notAllowed(role:)`` if this host is not an admin, `.collectionSealed`, `.collectionShared`; what
-  ///   ``sync()`` throws.
+  /// An added one that is sealed here is sealed in the fleet, see ``seal(collections:)``.
+  ///
+  /// - Throws: ``FleetError/notAllowed(role:)`` if this host is not an admin, `.collectionShared`; what ``sync()`` throws.
   public func share(collections: [String]) async throws {
     let names = Array(Set(collections.map(ByteString.init))).sorted().map(\.string)
-    try connection.readFleets { try Self.check(names, $0, except: membership.id) }
+    let sealed = try connection.readFleets { transaction in
+      try Self.check(names, transaction, except: membership.id)
+      return try Self.sealedHere(names, transaction)
+    }
     try await change { members, _ in
-      try members.share(names, from: members.version + 1)
+      try members.share(names, from: members.version + 1) { sealed.contains(ByteString($0)) }
       return false
     }
     try await sync()
@@ -158,9 +140,9 @@ extension Fleet {
 
   /// Agrees to collections that were shared after this host joined: from then on it takes and gives their contents.
   ///
-  /// They wait until then, see ``FleetStatus/waitingCollections``. On the host of the admin who shares them they do not.
+  /// They wait until then, see ``FleetStatus/waits``. On the host of the admin who shares them they do not.
   ///
-  /// - Throws: ``FleetError/collectionNotWaiting(_:)``, `.collectionSealed`, `.collectionShared`; what ``sync()`` throws.
+  /// - Throws: ``FleetError/collectionNotWaiting(_:)``, `.collectionShared`; what ``sync()`` throws.
   @discardableResult
   public func accept(collections: [String]) async throws -> SyncReport {
     try await turns.take {
@@ -192,7 +174,7 @@ extension Fleet {
     try await sync()
     try await turns.take {
       try await edit(body)
-      set(.inStep)
+      set(try standing())
     }
   }
 
@@ -202,6 +184,8 @@ extension Fleet {
   private static let politeAttemptCount = 5
 
   /// Publishes other members, in a turn.
+  ///
+  /// Modelled in `Documentation/Models/FleetEpoch.pml`.
   func edit(_ body: (inout Members, Int64) throws -> Bool) async throws {
     var report = SyncReport()
     for attempt in 0..<Self.attemptCount {
@@ -228,7 +212,9 @@ extension Fleet {
 
   /// Replaces members and head together; for the new key of a collection, seals its records under it in an unused folder first.
   ///
-  /// - Parameter view: The state with which this store is in step, to replace also a head that has followed since; nil to do nothing then.
+  /// Modelled in `Documentation/Models/FleetEpoch.pml`.
+  ///
+  /// - Parameter view: All of the state with which this store is in step, to replace also a head that has followed since; nil to do nothing then.
   private func publish(_ edition: MembersEdition, over view: CarrierView?) async throws -> Bool {
     let old = membership
     let condition =
@@ -236,7 +222,11 @@ extension Fleet {
       ? old.condition : CarrierCondition(name: Authority.object(edition.authority.version), bytes: nil)
     let next = try Membership(old.stored)
     try next.take(edition.authority, edition.authorityBytes, members: edition.membersBytes)
-    guard let resealed = try await reseal(from: old, to: next, view, if: condition) else { return false }
+    var present = view
+    if present == nil, let head = old.head, next.members.shared.map(\.folder) != old.members.shared.map(\.folder) {
+      present = try await CarrierView.readAll(carrier, CarrierBound(head, old.keys))
+    }
+    guard let resealed = try await reseal(from: old, to: next, present, if: condition) else { return false }
     let now = try connection.readFleets { $0.time }
     // It follows the current head.
     let following = try next.nextHead(Self.collections(resealed, from: old, to: next), time: now)
@@ -253,7 +243,11 @@ extension Fleet {
         // Who shares a collection agrees to it.
         try Consent.adopt(next.members, new: [], of: old.id, transaction)
       }
-      for record in resealed {
+      var backlog = try Backlog(transaction, old.id)
+      backlog.keep(next.members.collections)
+      try backlog.save(transaction, of: old.id)
+      // What was passed over stays as the store was in step with it.
+      for record in resealed where backlog[record.collection] == nil {
         guard var row = try transaction.record(named: record.earlier, of: old.id) else { continue }
         (row.name, row.digest) = (record.place, record.digest)
         try transaction.save(row, of: old.id)
@@ -263,12 +257,13 @@ extension Fleet {
     note(bytes)
     membership = next
     try onStep(.didAcknowledge)
-    if next.members.shared.map(\.folder) != old.members.shared.map(\.folder) { _ = try await clean() }
+    if let present { try await removeRemains(in: present) }
     return true
   }
 
   /// A record under the new key of its collection.
   private struct Resealed {
+    let collection: String
     /// Its place under the earlier key, and under the new one.
     let earlier: [UInt8]
     let place: [UInt8]
@@ -296,6 +291,7 @@ extension Fleet {
   ///
   /// These are the records under the verified head, not all that the carrier lists: what is sealed here is signed, and others accept it.
   ///
+  /// - Parameter view: All of a state of the carrier; nil if no collection has a new key.
   /// - Returns: The new records; nil if another member has committed meanwhile.
   private func reseal(
     from old: Membership, to next: Membership, _ view: CarrierView?, if condition: CarrierCondition
@@ -304,28 +300,34 @@ extension Fleet {
       !old.keys.has(folder: keys.folder) && old.keys.collection(named: keys.name) != nil
     }
     guard let head = old.head, !renewed.isEmpty else { return [] }
-    var present = view
-    if present == nil { present = try await CarrierView.readAll(carrier, CarrierBound(head, old.keys)) }
-    guard let view = present, view.head == old.stored.head else { return nil }
+    guard let view, view.head == old.stored.head, let pieces = try await pieces() else { return nil }
     var objects = view.objects
-    for (place, record) in try await pieces(of: head, old.keys) { objects[FleetKeys.object(place)] = .some(record) }
-    let verified = try connection.readFleets { transaction in
+    for (place, record) in pieces { objects[FleetKeys.object(place)] = .some(record) }
+    var verified = try connection.readFleets { transaction in
       try checkIsPresent(transaction)
-      return try transaction.records(of: old.id).filter { !$0.digest.isEmpty }
+      let backlog = try Backlog(transaction, old.id)
+      let rows = try transaction.records(of: old.id).filter { !$0.digest.isEmpty }
+      let records = rows.map { (collection: $0.collection, place: $0.name, digest: $0.digest) }
+      return (records: records.filter { backlog[$0.collection] == nil }, passed: backlog.entries.map(\.collection))
+    }
+    // What the store has not taken is verified only now.
+    for name in verified.passed where renewed.contains(where: { $0.name.utf8.elementsEqual(name.utf8) }) {
+      verified.records += try Self.verified(objects, in: name, under: head, old)
     }
     var resealed: [Resealed] = []
-    for row in verified {
-      guard let keys = renewed.first(where: { $0.name.utf8.elementsEqual(row.collection.utf8) }) else { continue }
-      let object = FleetKeys.object(row.name)
-      guard let bytes = objects[object] ?? nil, ConstantTime.isEqual(try bytes.digest, row.digest) else {
+    for (collection, earlier, digest) in verified.records {
+      guard let keys = renewed.first(where: { $0.name.utf8.elementsEqual(collection.utf8) }) else { continue }
+      let object = FleetKeys.object(earlier)
+      guard let bytes = objects[object] ?? nil, ConstantTime.isEqual(try bytes.digest, digest) else {
         throw FleetError.damaged(object: object, reason: "it does not match commit \(old.seen)")
       }
       // With its author's signature.
-      let record = try Record(opening: bytes, at: row.name, old.keys)
+      let record = try Record(opening: bytes, at: earlier, old.keys)
       let place = try record.place(keys)
       let sealed = try record.sealed(keys, at: place)
       resealed.append(
-        Resealed(earlier: row.name, place: place, object: sealed, digest: try sealed.bytes.digest))
+        Resealed(
+          collection: collection, earlier: earlier, place: place, object: sealed, digest: try sealed.bytes.digest))
     }
     var rest = resealed.map { CarrierChange.put($0.object) }[...]
     while !rest.isEmpty {
@@ -337,89 +339,16 @@ extension Fleet {
     return resealed
   }
 
-  /// Deletes what no head refers to from the carrier: records under earlier keys, and remains of commits that were cut off.
+  /// Deletes what the head that this host has just committed does not refer to, of a state of the carrier before that: records under earlier keys,
+  /// and remains of commits that were cut off.
   ///
-  /// - Returns: False if another member has committed meanwhile.
-  func clean() async throws -> Bool {
-    guard let head = membership.head,
-      let view = try await CarrierView.readAll(carrier, CarrierBound(head, membership.keys)),
-      view.head == membership.stored.head
-    else { return false }
-    let pieces = Set((membership.head?.pieces ?? []).map { Piece.object($0.id, membership.keys) })
+  /// Of what others write for a commit of their own, all that was there before is for one that fails; what they have written since may be for one that
+  /// succeeds, and stays.
+  private func removeRemains(in view: CarrierView) async throws {
     let folders = Set(membership.members.shared.map { Substring($0.folder.hex) })
     let left = view.objects.keys.filter { name in
-      name.hasPrefix("s/") && !pieces.contains(name)
-        || name.hasPrefix("r/") && !folders.contains(name.dropFirst(2).prefix { $0 != "/" })
+      name.hasPrefix("s/") || name.hasPrefix("r/") && !folders.contains(name.dropFirst(2).prefix { $0 != "/" })
     }
-    return try await make(left.sorted().map { .remove(name: $0) })
-  }
-
-  // MARK: Conflicts
-
-  /// The unresolved conflicts: settings changed concurrently on two hosts, in order.
-  ///
-  /// - Throws: `CofferError`.
-  public func conflicts() throws -> [FleetConflict] {
-    try connection.readFleets { try $0.conflicts(of: membership.id) }.map {
-      FleetConflict(
-        id: $0.id, collection: $0.collection, key: $0.key, version: $0.version, time: Self.date($0.time),
-        winner: $0.winner, loser: $0.loser, isDeclaration: $0.declaration != nil)
-    }
-  }
-
-  /// Sets a setting to the losing value, or declares it as it lost, as a new change, and removes the conflict from the list.
-  ///
-  /// - Throws: ``FleetError/conflictNotFound(id:)``; `CofferError.versionNotFound` if the history no longer has it.
-  public func restore(_ conflict: FleetConflict) throws {
-    try check(conflict)
-    if conflict.isDeclaration { return try restoreDeclaration(conflict) }
-    try connection.readWrite { transaction in
-      try transaction.restoreObject(
-        forKey: conflict.key, inCollection: conflict.collection, version: conflict.version)
-    }
-    try dismiss(conflict)
-  }
-
-  /// Makes the losing declaration that of the fleet; the next sync pushes it.
-  private func restoreDeclaration(_ conflict: FleetConflict) throws {
-    try connection.writeFleets { transaction in
-      let lost = try transaction.conflicts(of: membership.id).first { $0.id == conflict.id }?.declaration
-      guard let lost, var row = try transaction.declaration(conflict.key, in: conflict.collection, of: membership.id)
-      else { throw FleetError.conflictNotFound(id: conflict.id) }
-      row.declaration?.content = lost
-      row.declaration?.own = try transaction.ownDeclaration(conflict.key, in: conflict.collection)?.json
-      (row.version, row.isRemoved) = (StoredRecord.notInStep, false)
-      try transaction.save(row, of: membership.id)
-      transaction.noteDeclarations(of: lost.application)
-      try transaction.removeConflict(conflict.id, of: membership.id)
-    }
-  }
-
-  /// Removes a conflict from the list; the losing value stays in the history of its key.
-  ///
-  /// - Throws: ``FleetError/conflictNotFound(id:)``; `CofferError`.
-  public func dismiss(_ conflict: FleetConflict) throws {
-    try check(conflict)
-    try connection.writeFleets { try $0.removeConflict(conflict.id, of: membership.id) }
-  }
-
-  private func check(_ conflict: FleetConflict) throws {
-    guard try conflicts().contains(conflict) else { throw FleetError.conflictNotFound(id: conflict.id) }
-  }
-
-  /// Sets the rule for settings of a collection that were changed both here and elsewhere, on this host only.
-  ///
-  /// By default the later change wins; on a reader's host, the change from elsewhere. A reader's own changes are never shared: with
-  /// `.oursWins` they stay in effect on its host only.
-  ///
-  /// - Throws: ``FleetError/collectionWaits(_:)``; `CofferError`.
-  public func setRule(_ rule: FleetRule, forCollection collection: String) throws {
-    try connection.writeFleets { transaction in
-      let waiting = try Consent(transaction, membership.id, membership.members).waiting
-      guard !waiting.contains(where: { $0.utf8.elementsEqual(collection.utf8) }) else {
-        throw FleetError.collectionWaits(collection)
-      }
-      try transaction.setRule(rule.rawValue, for: collection, of: membership.id)
-    }
+    _ = try await make(left.sorted().map { .remove(name: $0) })
   }
 }

@@ -42,8 +42,11 @@ extension Fleet {
       // They may have been changed between the two.
       if try objects.count == 1 || Head.membersVersion(of: head) > version { return head }
     }
-    throw FleetError.damaged(object: Head.object, reason: "it was made under members that an admin has replaced")
+    throw Self.outdatedHead
   }
+
+  private static let outdatedHead = FleetError.damaged(
+    object: Head.object, reason: "it was made under members that an admin has replaced")
 
   static func isRollback(_ error: any Error) -> Bool {
     switch error as? FleetError {
@@ -70,11 +73,20 @@ extension Fleet {
 
   /// Applies a state of the carrier, whole or not at all.
   ///
+  /// Modelled in `Documentation/Models/FleetEpoch.pml`.
+  ///
   /// - Returns: What was applied: all, if only changes were read, and all were needed.
   @discardableResult
   func take(
     _ view: CarrierView, isRollbackAccepted: Bool = false, report: inout SyncReport
   ) async throws -> CarrierView {
+    // A former member may have put its head over the one that came with the authority.
+    let version = self.membership.members.version
+    if try Head.membersVersion(of: view.head) == version, let next = view.objects[Authority.object(version + 1)],
+      next != nil
+    {
+      throw Self.outdatedHead
+    }
     let opened = try await opened(view.head)
     let (membership, head) = (opened.membership, opened.head)
     let relation: Relation
@@ -159,12 +171,12 @@ extension Fleet {
   }
 
   /// How a state of the carrier relates to what this store is in step with.
-  enum Relation {
-    case following
+  enum Relation: UInt8 {
+    case following = 0
     /// An admin has changed the members over a head from before this store's: the commits since do not count.
-    case cutOff
+    case cutOff = 1
     /// It does not follow, and someone has accepted that.
-    case unrelated
+    case unrelated = 2
   }
 
   /// Refuses a head that does not follow the one that was seen.
@@ -218,155 +230,16 @@ extension Fleet {
     }
   }
 
-  /// Applies a state to the store, and records that in the same transaction.
-  private func apply(
-    _ objects: [(place: [UInt8], bytes: [UInt8]?)], _ prepared: PreparedRecords?, _ head: Head, _ view: CarrierView,
-    _ membership: Membership, isRollbackAccepted: Bool, _ relation: Relation, _ transaction: FleetTransaction
-  ) throws -> Merge {
-    // This may run twice, with another membership of the same fleet. The previous state is in `self`.
-    var before = self.membership.stored
-    let isJoining = before.head.isEmpty
-    if isJoining {
-      // For the second time, it continues where it was.
-      if let left = try transaction.leftFleet(before.fleet) { before = left }
-      membership.setID(before.id)
-      try membership.save(transaction)
-    } else {
-      try checkIsPresent(transaction)
+  /// The changes in the pieces of the commit that the store is in step with.
+  ///
+  /// - Returns: Nil if another member has committed meanwhile, which may have settled it, and removed them.
+  func pieces() async throws -> [Piece.Change]? {
+    guard let head = membership.head else { return [] }
+    do {
+      return try await pieces(of: head, membership.keys)
+    } catch let error as FleetError {
+      guard try await carrier.read([Head.object]).first?.bytes == membership.stored.head else { return nil }
+      throw error
     }
-    // What is no longer shared has left the carrier. If it is shared again, it is new.
-    let new =
-      isJoining
-      ? membership.members.collections(newSince: try Authority(verified: before.authority).version)
-      : membership.members.collections(newSince: self.membership.members)
-    if isJoining || !new.isEmpty || membership.members.collections != self.membership.members.collections {
-      try transaction.removeRecords(of: membership.id, notIn: membership.members.collections)
-      for name in new { try transaction.removeRecords(in: name, of: membership.id) }
-      try Consent.adopt(membership.members, new: isJoining ? [] : new, of: membership.id, transaction)
-    }
-    // Only with all records here can they be merged.
-    if view.isComplete { try Consent.agree(to: agreeing, of: membership.id, transaction) }
-    let consent = try Consent(transaction, membership.id, membership.members)
-    try Self.check(consent.agreed, transaction, except: membership.id)
-    let changes = try changed(objects, prepared, head, view.isComplete, membership, transaction)
-    membership.take(head, view.head, changes.sets, revision: view.revision.text, synced: transaction.time)
-    let seen = self.membership.head?.number ?? UInt64(clamping: before.number)
-    var merge = try Merge(
-      transaction: transaction, fleet: membership.id, before: before, members: membership.members, me: membership.me,
-      consent: consent, isJoining: isJoining,
-      forgetful: membership.keys.collections.filter { keys in
-        head.collection(keys.folder).map { $0.horizon > seen } ?? false
-      }.map(\.name),
-      wentBack: isRollbackAccepted || relation == .cutOff
-        ? nil : .forked(seen: self.membership.seen, found: head.number),
-      relation: relation)
-    var authors = AuthorCheck(membership.members, in: membership.authority.fleet)
-    var records: [(record: Record, place: [UInt8], digest: [UInt8])] = []
-    for (place, bytes, digest) in changes.present {
-      if let opened = prepared?.records[place]?.record {
-        records.append((opened, place, digest))
-      } else {
-        let record = try Record(opening: bytes, at: place, membership.keys)
-        try authors.check(record, FleetKeys.object(place))
-        records.append((record, place, digest))
-      }
-    }
-    // In key order, not in name order, so that the store's pages fill one after another.
-    records.sort { ($0.record.collection, $0.record.key) < ($1.record.collection, $1.record.key) }
-    for (record, place, digest) in records { try merge.take(record, at: place, digest: digest) }
-    // By key: under a new key they have other names.
-    for row in changes.absent where try isStillNamed(row, membership.id, transaction) {
-      try merge.takeAbsence(of: row)
-    }
-    if merge.recoveredCount > 0 {
-      try Twin.find(
-        on: merge.recoveredHosts, isFollowing: relation == .following, transaction, of: membership.id,
-        membership.members)
-    }
-    try merge.letNamesFollow()
-    for application in merge.declaringApplications.sorted() { transaction.noteDeclarations(of: application) }
-    // What the carrier has lost, or lacks in a collection that is new here, may be an old change.
-    if isRollbackAccepted || relation != .following || !agreeing.isEmpty { membership.setPushed(-1) }
-    try membership.save(transaction)
-    return merge
-  }
-
-  /// Refuses to continue if another program has synced the store, or left the fleet.
-  func checkIsPresent(_ transaction: FleetTransaction) throws {
-    guard let present = try transaction.fleets().first(where: { $0.id == membership.stored.id }) else {
-      throw FleetError.notJoined
-    }
-    guard present.number == membership.stored.number, present.head == membership.stored.head else { throw Overtaken() }
-  }
-
-  private func isStillNamed(_ row: StoredRecord, _ fleet: Int64, _ transaction: FleetTransaction) throws -> Bool {
-    let present =
-      row.declaration == nil
-      ? try transaction.record(row.key, in: row.collection, of: fleet)
-      : try transaction.declaration(row.key, in: row.collection, of: fleet)
-    return present?.name == row.name
-  }
-
-  private struct Changed {
-    /// Of this member's collections, by folder.
-    var sets: [[UInt8]: RecordSet] = [:]
-    var present: [(place: [UInt8], bytes: [UInt8], digest: [UInt8])] = []
-    var absent: [StoredRecord] = []
-  }
-
-  /// The records that differ from what the store knows, after verifying all of them against the signed head.
-  private func changed(
-    _ objects: [(place: [UInt8], bytes: [UInt8]?)], _ prepared: PreparedRecords?, _ head: Head, _ isComplete: Bool,
-    _ membership: Membership, _ transaction: FleetTransaction
-  ) throws -> Changed {
-    var changed = Changed()
-    var counts: [[UInt8]: UInt64] = [:]
-    for folder in membership.keys.collections.map(\.folder) {
-      changed.sets[folder] = isComplete ? prepared?.sets[folder] : self.membership.sets[folder]
-      counts[folder] = isComplete ? 0 : self.membership.head?.collection(folder)?.recordCount
-    }
-    var changes: [[UInt8]: [UInt8]?] = [:]
-    var rows: [[UInt8]: StoredRecord] = [:]
-    if isComplete {
-      for row in try transaction.records(of: membership.id) { rows[row.name] = row }
-    } else {
-      for object in objects { rows[object.place] = try transaction.record(named: object.place, of: membership.id) }
-    }
-    for (place, bytes) in objects {
-      let folder = FleetKeys.folder(of: place)
-      let row = rows.removeValue(forKey: place)
-      let digest = try prepared?.records[place]?.digest ?? bytes.map { try $0.digest }
-      if !isComplete {
-        if let row, row.digest == digest { continue }
-        if let row, !row.digest.isEmpty { counts[folder, default: 0] &-= 1 }
-      }
-      changes[place] = .some(digest)
-      guard let bytes, let digest else {
-        if let row { changed.absent.append(row) }
-        continue
-      }
-      counts[folder, default: 0] += 1
-      if row?.digest != digest { changed.present.append((place, bytes, digest)) }
-    }
-    if !isComplete {
-      try RecordSet.update(&changed.sets, changes) {
-        try transaction.digests(ofNamesBeginningWith: $0, of: membership.id)
-      }
-    } else if prepared == nil {
-      changed.sets = try RecordSet.sets(changes.lazy.compactMap { change in change.value.map { (change.key, $0) } })
-    }
-    // The store knows what the carrier has lost.
-    if isComplete { changed.absent += rows.values.filter { !$0.digest.isEmpty } }
-    for keys in membership.keys.collections {
-      let set = changed.sets[keys.folder] ?? RecordSet()
-      changed.sets[keys.folder] = set
-      guard let expected = head.collection(keys.folder), counts[keys.folder] ?? 0 == expected.recordCount,
-        ConstantTime.isEqual(try set.digest, expected.setDigest)
-      else {
-        throw FleetError.damaged(
-          object: Head.object, reason: "the records do not match its commit \(head.number)")
-      }
-    }
-    return changed
   }
 }

@@ -7,14 +7,16 @@ extension Fleet {
   /// - Returns: Whether everything was pushed; false if another member has committed meanwhile.
   func push(_ report: inout SyncReport) async throws -> Bool {
     guard try await settleEarlier() else { return false }
-    let (declarations, parts, number) = try connection.readFleets { transaction in
+    let (declarations, parts, isAllPushed, number) = try connection.readFleets { transaction in
       // Without its records, which are deleted with the fleet, everything would look new.
       try checkIsPresent(transaction)
-      let collections = try Consent(transaction, membership.id, membership.members).agreed
-      try Self.check(collections, transaction, except: membership.id)
+      let readiness = try Readiness(transaction, membership)
+      try Self.check(readiness.consent.agreed, transaction, except: membership.id)
       return (
-        try transaction.localDeclarations(of: membership.stored, in: collections),
-        try transaction.localChanges(of: membership.stored, in: collections), try transaction.lastNumber()
+        try transaction.localDeclarations(
+          of: membership.stored, in: readiness.given, besides: readiness.consent.agreed),
+        try transaction.localChanges(of: membership.stored, in: readiness.given),
+        try readiness.kept(transaction, membership).isEmpty, try transaction.lastNumber()
       )
     }
     let now = try connection.readFleets { $0.time }
@@ -33,7 +35,7 @@ extension Fleet {
       report.pushedCount += drafts.count
     }
     // The next search starts after this commit; the next push stores that.
-    if report.unsharedSettings.isEmpty { membership.setPushed(number) }
+    if report.unsharedSettings.isEmpty, isAllPushed { membership.setPushed(number) }
     return try await forget()
   }
 
@@ -132,6 +134,8 @@ extension Fleet {
   // MARK: Commits
 
   /// Commits changes, so that others see all of them or none.
+  ///
+  /// Modelled in `Documentation/Models/FleetCommit.pml`.
   ///
   /// - Returns: False if another member was faster; then nothing was changed.
   func commit(_ drafts: [Draft], forgets: Bool = false) async throws -> Bool {
@@ -247,9 +251,12 @@ extension Fleet {
   /// objects, and commits a head without pieces.
   ///
   /// Any writer may repeat any step: all writers put the same bytes.
+  ///
+  /// Modelled in `Documentation/Models/FleetCommit.pml`.
   func settleEarlier() async throws -> Bool {
     guard let head = membership.head, !head.pieces.isEmpty else { return true }
-    let changes: [CarrierChange] = try await pieces(of: head, membership.keys).map { place, record in
+    guard let pieces = try await pieces() else { return false }
+    let changes: [CarrierChange] = pieces.map { place, record in
       let object = FleetKeys.object(place)
       return record.map { .put(CarrierObject(name: object, bytes: $0)) } ?? .remove(name: object)
     }
@@ -314,8 +321,13 @@ extension Fleet {
   private func forget() async throws -> Bool {
     let (id, retention) = (membership.id, membership.members.retention)
     let old = try connection.readFleets { transaction in
-      // By a wrong clock this is early, which the horizon makes harmless.
-      try transaction.forgettableRecords(of: id, before: transaction.time - retention, atMost: Self.forgottenCount)
+      var old: [StoredRecord] = []
+      for collection in try Readiness(transaction, membership).given {
+        // By a wrong clock this is early, which the horizon makes harmless.
+        old += try transaction.forgettableRecords(
+          of: id, in: collection, before: transaction.time - retention, atMost: Self.forgottenCount - old.count)
+      }
+      return old
     }
     guard !old.isEmpty else { return true }
     return try await commit(old.map { Draft(object: nil, before: $0, after: nil) }, forgets: true)

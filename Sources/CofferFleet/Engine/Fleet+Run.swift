@@ -14,7 +14,7 @@ extension Fleet {
   ///
   /// - Throws: `CancellationError`; `CofferError` if the store itself fails; ``FleetError/removed`` and `.notJoined`.
   public func run() async throws {
-    let commits = try database.commits()
+    let (commits, vaultEvents) = (try database.commits(), database.vault.events)
     let (wakes, wake) = AsyncStream.makeStream(of: Wake.self)
     try await withThrowingTaskGroup(of: Void.self) { group in
       defer { group.cancelAll() }
@@ -22,6 +22,10 @@ extension Fleet {
         for await commit in commits {
           if await self.shares(commit) { wake.yield(.local) }
         }
+      }
+      group.addTask {
+        // What is sealed and waits can be exchanged now.
+        for await event in vaultEvents where event != .locked { wake.yield(.local) }
       }
       group.addTask { try await self.watch(wake) }
       group.addTask { try await self.work(wakes, wake) }
@@ -168,7 +172,7 @@ extension Fleet {
 
   /// Pushes local changes, assuming that the carrier has nothing new.
   private func push() async throws {
-    guard try hasLocalChanges() else { return }
+    guard try hasLocalChanges() else { return try noteStanding() }
     _ = try await turns.take {
       try await reporting {
         var report = SyncReport()
@@ -202,15 +206,28 @@ extension Fleet {
     try head == membership.stored.head || recentHeads.contains(head.digest)
   }
 
+  /// Reports it if a collection waits since it was sealed or unsealed, or no longer.
+  private func noteStanding() throws {
+    guard condition == .inStep || condition == .waiting else { return }
+    let standing = try standing()
+    // Another reason is news, too.
+    if standing != condition || standing == .waiting { set(standing) }
+  }
+
+  /// Whether there is something to push, or to take that waited for the vault.
   private func hasLocalChanges() throws -> Bool {
-    guard membership.mayWrite else { return false }
+    guard membership.mayWrite || condition == .waiting else { return false }
     return try connection.readFleets { transaction in
       guard try transaction.fleets().contains(where: { $0.id == membership.stored.id }) else {
         throw FleetError.notJoined
       }
-      let collections = try Consent(transaction, membership.id, membership.members).agreed
-      return try !transaction.localChanges(of: membership.stored, in: collections).isEmpty
-        || !transaction.localDeclarations(of: membership.stored, in: collections).isEmpty
+      let readiness = try Readiness(transaction, membership)
+      if !readiness.resumable.isEmpty { return true }
+      guard membership.mayWrite else { return false }
+      return try !transaction.localChanges(of: membership.stored, in: readiness.given, withValues: false).isEmpty
+        || !transaction.localDeclarations(
+          of: membership.stored, in: readiness.given, besides: readiness.consent.agreed
+        ).isEmpty
     }
   }
 }

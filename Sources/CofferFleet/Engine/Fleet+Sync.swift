@@ -110,10 +110,14 @@ extension Fleet {
   func exchange(
     pushesFirst: Bool = false, comparesAll: Bool = false, _ report: inout SyncReport
   ) async throws {
-    try withdrawSealed()
     for attempt in 0..<Self.attemptCount {
       do {
-        if !pushesFirst || attempt > 0 { try await pull(comparesAll: comparesAll && attempt == 0, report: &report) }
+        let resumes = try isResuming()
+        if resumes || !pushesFirst || attempt > 0 {
+          try await pull(comparesAll: resumes || comparesAll && attempt == 0, report: &report)
+        }
+        // An admin may have just allowed it.
+        if try !resumes && isResuming() { try await pull(comparesAll: true, report: &report) }
         guard membership.mayWrite else { return try noteInStep() }
         if try await push(&report), try await giveSignOfLife() {
           try await admit()
@@ -127,13 +131,9 @@ extension Fleet {
     throw FleetError.busy
   }
 
-  /// Neither takes nor gives what was sealed here, until it is unsealed and accepted again.
-  private func withdrawSealed() throws {
-    func sealed(_ transaction: FleetTransaction) throws -> Bool {
-      try Consent(transaction, membership.id, membership.members).agreed.contains { try transaction.isSealed($0) }
-    }
-    guard try connection.readFleets(sealed) else { return }
-    try connection.writeFleets { try Consent.withdrawSealed(of: membership.id, membership.members, $0) }
+  /// Whether collections of which commits were passed over can be taken now.
+  func isResuming() throws -> Bool {
+    try connection.readFleets { try !Readiness($0, membership).resumable.isEmpty }
   }
 
   /// How often to record that the store is in sync, if there is nothing else to record.

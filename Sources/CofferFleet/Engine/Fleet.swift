@@ -71,12 +71,12 @@ public actor Fleet {
   ///
   /// - Parameters:
   ///   - name: The name of the fleet.
-  ///   - collections: The shared collections.
+  ///   - collections: The shared collections. One that is sealed here is sealed in the fleet, see ``seal(collections:)``.
   ///   - member: The name of this host.
   ///   - retentionDays: How long removals are remembered. A host that was away longer adopts the fleet's state.
   ///   - greatestAge: How old the last commit may be, in whole seconds, before hosts are ``FleetCondition/stale(since:)``: a carrier may
   ///     withhold commits for so long unnoticed. Hosts that write commit at least four times in it, and have to run, or to sync, so often. Nil for any age.
-  /// - Throws: ``FleetError/fleetExists(carrier:)``, `.alreadyJoined`, `.collectionSealed`, `.collectionShared`, `.badName`;
+  /// - Throws: ``FleetError/fleetExists(carrier:)``, `.alreadyJoined`, `.collectionShared`, `.badName`;
   ///   ``CarrierError``; `CofferError`.
   public static func create(
     _ name: String, in database: Database, at carrier: any Carrier, collections: [String], as member: String,
@@ -85,7 +85,10 @@ public actor Fleet {
     try check(name: name, member: member)
     let connection = try database.makeConnection()
     let collections = Array(Set(collections.map(ByteString.init))).sorted().map(\.string)
-    try connection.readFleets { try check(collections, $0) }
+    let sealed = try connection.readFleets { transaction in
+      try check(collections, transaction)
+      return try sealedHere(collections, transaction)
+    }
     let fleet = try RandomSource.bytes(count: Members.fleetIDByteCount)
     let identity = try Identity.make(fleet: fleet)
     let now = try connection.readFleets { $0.time }
@@ -96,7 +99,7 @@ public actor Fleet {
           id: identity.member, name: member, role: .admin, standing: .admitted, signingKey: identity.signingKey,
           publicKey: identity.publicKey, created: now)
       ])
-    try members.share(collections, from: 1)
+    try members.share(collections, from: 1) { sealed.contains(ByteString($0)) }
     members.greatestAge = Members.greatestAge(greatestAge)
     let edition = try MembersEdition(first: members, fleet: fleet, by: identity, time: now)
     let stored = StoredFleet(
@@ -132,12 +135,13 @@ public actor Fleet {
   /// Joins a fleet with an invitation, and pulls its settings.
   ///
   /// The fleet's settings win over existing ones, and its removals, too; what loses stays in the history of its key, see ``conflicts()``.
-  /// Existing settings that the fleet does not have are pushed by the first sync.
+  /// Existing settings that the fleet does not have are pushed by the first sync. Collections that this host is not ready for wait, see
+  /// ``FleetStatus/waits``.
   ///
   /// This host makes keys of its own, and the invitation is void. Until an admin's host has synced, it only reads; see
   /// ``FleetStatus/isAdmitted``.
   ///
-  /// - Throws: ``FleetError/invitationExpired(_:)``, `.invitationUsed`, `.olderThanInvitation`, `.fleetNotFound`, `.removed`, `.alreadyJoined`, `.collectionSealed`,
+  /// - Throws: ``FleetError/invitationExpired(_:)``, `.invitationUsed`, `.olderThanInvitation`, `.fleetNotFound`, `.removed`, `.alreadyJoined`,
   ///   `.collectionShared`, `.damaged`; ``CarrierError``; `CofferError`.
   public static func join(
     _ invitation: Invitation, _ database: Database, at carrier: any Carrier
@@ -247,7 +251,6 @@ public actor Fleet {
 
   /// Refuses collections that cannot be shared.
   static func check(_ collections: [String], _ transaction: FleetTransaction, except own: Int64? = nil) throws {
-    for name in collections where try transaction.isSealed(name) { throw FleetError.collectionSealed(name) }
     for other in try transaction.fleets() where other.id != own {
       guard let shared = try? Membership(other).members.collections else { continue }
       if let both = collections.first(where: { name in shared.contains { $0.utf8.elementsEqual(name.utf8) } }) {
@@ -264,23 +267,25 @@ public actor Fleet {
   ///
   /// - Throws: `CofferError`.
   public func status() throws -> FleetStatus {
-    let (consent, changes, declarations, conflicts, twin) = try connection.readFleets { transaction in
-      let consent = try Consent(transaction, membership.id, membership.members)
+    let (agreed, waits, changes, declarations, conflicts, twin) = try connection.readFleets { transaction in
+      let readiness = try Readiness(transaction, membership)
+      let agreed = readiness.consent.agreed
       return (
-        consent, try transaction.localChanges(of: membership.stored, in: consent.agreed),
-        try transaction.localDeclarations(of: membership.stored, in: consent.agreed),
+        agreed, try readiness.waits(transaction, membership),
+        try transaction.localChanges(of: membership.stored, in: agreed, withValues: false),
+        try transaction.localDeclarations(of: membership.stored, in: agreed),
         try transaction.conflicts(of: membership.id).count,
         try Twin.known(to: transaction, of: membership.id, membership.members)
       )
     }
     return FleetStatus(
       fleet: membership.members.fleetName, carrier: carrier.description, member: membership.me.name,
-      role: membership.me.role, isAdmitted: membership.ownIdentity == nil, collections: consent.agreed,
-      hasAllCollections: membership.me.access == .all,
-      waitingCollections: consent.waiting,
+      role: membership.me.role, isAdmitted: membership.ownIdentity == nil, collections: agreed,
+      hasAllCollections: membership.me.access == .all, sealedCollections: membership.members.sealedCollections,
+      waits: waits,
       commit: membership.seen, committed: membership.head.map { Self.date($0.time) },
       committer: membership.head.flatMap { membership.members.author($0.author)?.name } ?? "",
-      isStale: try standing() != .inStep, greatestAge: greatestAge.map { .milliseconds($0) },
+      isStale: try staleness() != nil, greatestAge: greatestAge.map { .milliseconds($0) },
       lastInStep: membership.stored.synced == 0 ? nil : Self.date(membership.stored.synced), condition: condition,
       unpushedCount: changes.reduce(0) { $0 + $1.count }, unpushedDeclarationCount: declarations.count,
       conflictCount: conflicts, problems: problems, twin: twin.map(FleetTwin.init))
@@ -315,39 +320,5 @@ public actor Fleet {
       if let status { observer.yield(status) }
       if isLast { observer.finish() }
     }
-  }
-}
-
-/// Admits one task at a time to a fleet, in order of arrival.
-final class Turns: Sendable {
-  private let state = Lock(State())
-
-  private struct State {
-    var isTaken = false
-    var waiting: [CheckedContinuation<Void, Never>] = []
-  }
-
-  func take<Result>(
-    isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Result
-  ) async rethrows -> Result {
-    await withCheckedContinuation { continuation in
-      let isFree = state.withLock { state in
-        if state.isTaken { state.waiting.append(continuation) }
-        defer { state.isTaken = true }
-        return !state.isTaken
-      }
-      if isFree { continuation.resume() }
-    }
-    defer {
-      let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
-        guard !state.waiting.isEmpty else {
-          state.isTaken = false
-          return nil
-        }
-        return state.waiting.removeFirst()
-      }
-      next?.resume()
-    }
-    return try await body()
   }
 }

@@ -16,12 +16,14 @@ public struct FleetStatus: Sendable, Hashable {
   public let role: FleetRole
   /// Whether an admin's host has seen that this one has joined; until then it only reads.
   public let isAdmitted: Bool
-  /// The shared collections that this host takes and gives.
+  /// The shared collections that were agreed to here: this host takes and gives those that do not wait.
   public let collections: [String]
   /// Whether this host was invited to all collections of the fleet, and to those that are shared later.
   public let hasAllCollections: Bool
-  /// Those that it got after it joined, and that wait for ``Fleet/accept(collections:)``.
-  public let waitingCollections: [String]
+  /// Those that are sealed in the fleet, see ``Fleet/seal(collections:)``.
+  public let sealedCollections: [String]
+  /// Those that this host does not exchange now, and why.
+  public let waits: [FleetWait]
   /// The number of the last commit that this host has seen.
   public let commit: UInt64
   /// When that was made, by the clock of its author; nil before the first sync.
@@ -61,6 +63,9 @@ public enum FleetCondition: Sendable, Hashable {
   /// The store has what the carrier has, but the last commit, from this time, is older than the fleet allows: the carrier may withhold
   /// later ones.
   case stale(since: Date)
+  /// The store has what the carrier has, except for collections that wait because they are sealed here or in the fleet: see
+  /// ``FleetStatus/waits``.
+  case waiting
   /// The carrier could not be reached, for this reason; the store serves what it has.
   case offline(String)
   /// The carrier, or the disk of the store, is full, for this reason: what waits is exchanged once there is room.

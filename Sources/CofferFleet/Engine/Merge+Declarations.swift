@@ -48,7 +48,7 @@ extension Merge {
   }
 
   private mutating func localDeclaration(_ key: String, _ collection: String) throws -> LocalDeclaration? {
-    try transaction.localDeclaration(key, in: collection, of: fleet, besides: consent.agreed, times())
+    try transaction.localDeclaration(key, in: collection, of: fleet, besides: agreed, times())
   }
 
   /// Merges a declaration.

@@ -31,14 +31,14 @@ extension Merge {
     }
     for (item, winner) in losing {
       let (key, collection) = (item.place.key.string, item.place.collection.string)
-      guard try transaction.item(key, in: collection)?.version != item.version else { continue }
+      guard try transaction.state(of: key, in: collection)?.version != item.version else { continue }
       try addConflict(key, collection, item.version, winner: winner, loser: me.name)
     }
   }
 
   private func named(_ place: SettingPlace) throws -> Named? {
     let (key, collection) = (place.key.string, place.collection.string)
-    guard let item = try transaction.item(key, in: collection) else { return nil }
+    guard let item = try transaction.state(of: key, in: collection) else { return nil }
     return Named(
       place: place, version: item.version, modified: item.modified,
       record: try transaction.record(key, in: collection, of: fleet))
@@ -64,7 +64,7 @@ extension Merge {
   }
 
   private func isKept(_ own: Named, over shared: Named) -> Bool {
-    guard !isJoining else { return false }
+    guard !isJoining(own.place.collection.string) else { return false }
     switch rule(own.place.collection.string) {
     case .theirsWins: return false
     case .oursWins: return true

@@ -16,16 +16,25 @@ struct Merge {
   let fleet: Int64
   let members: Members
   let me: Members.Member
-  let consent: Consent
+  /// The collections that were agreed to here.
+  let agreed: [String]
   let rules: [String: Int64]
   /// The fleet's row before the merge.
   let before: StoredFleet
   let isJoining: Bool
-  /// The collections in which removals that the store has not seen may be missing.
-  private let forgetful: [String]
-  /// The error for a record older than the one that was seen; nil if a rollback of the carrier was accepted.
-  let wentBack: FleetError?
-  let relation: Fleet.Relation
+  private let bases: [ByteString: Base]
+
+  /// How the new state of a collection relates to what the store is in step with there.
+  struct Base {
+    let collection: String
+    /// Whether the store has nothing of it from the fleet.
+    let isJoining: Bool
+    let relation: Fleet.Relation
+    /// Whether removals that the store has not seen may be missing.
+    let isForgetful: Bool
+    /// The error for a record older than the one that was seen; nil if a rollback of the carrier was accepted.
+    let wentBack: FleetError?
+  }
 
   private var knownClocks: TransactionClocks?
   private var changedKeys: FleetTransaction.LoggedKeys?
@@ -45,18 +54,25 @@ struct Merge {
 
   init(
     transaction: FleetTransaction, fleet: Int64, before: StoredFleet, members: Members, me: Members.Member,
-    consent: Consent, isJoining: Bool, forgetful: [String], wentBack: FleetError?, relation: Fleet.Relation
+    agreed: [String], isJoining: Bool, bases: [Base]
   ) throws {
     (self.transaction, self.fleet, self.members, self.me) = (transaction, fleet, members, me)
-    (self.consent, self.isJoining) = (consent, isJoining)
+    (self.before, self.agreed, self.isJoining) = (before, agreed, isJoining)
     rules = try transaction.rules(of: fleet)
-    (self.before, self.forgetful) = (before, forgetful)
-    (self.wentBack, self.relation) = (wentBack, relation)
+    self.bases = Dictionary(bases.map { (ByteString($0.collection), $0) }, uniquingKeysWith: { first, _ in first })
   }
 
-  private func hasForgotten(_ collection: String) -> Bool {
-    forgetful.contains { $0.utf8.elementsEqual(collection.utf8) }
-  }
+  /// The collections that are taken.
+  private var taken: [String] { bases.keys.map(\.string) }
+
+  /// Nil for a collection that is not taken.
+  func base(_ collection: String) -> Base? { bases[ByteString(collection)] }
+
+  func isJoining(_ collection: String) -> Bool { base(collection)?.isJoining ?? isJoining }
+
+  func relation(_ collection: String) -> Fleet.Relation { base(collection)?.relation ?? .following }
+
+  private func hasForgotten(_ collection: String) -> Bool { base(collection)?.isForgetful ?? false }
 
   func rule(_ collection: String) -> FleetRule {
     rules[collection].flatMap(FleetRule.init) ?? (me.role == .reader ? .theirsWins : .laterWins)
@@ -76,7 +92,7 @@ struct Merge {
       isRemoved: record.value == nil && record.declaration == nil,
       expires: record.value?.dates.expires, version: StoredRecord.notInStep, digest: digest)
     // What waits for consent is known, and not taken.
-    guard consent.isAgreed(record.collection) else {
+    guard base(record.collection) != nil else {
       if record.isOfDeclaration {
         new.declaration = StoredDeclaration(content: record.declaration, own: nil, isShared: false)
       }
@@ -111,11 +127,15 @@ struct Merge {
   ///
   /// - Throws: `wentBack` if that should not be.
   func isUnseen(_ record: Record, _ row: StoredRecord) throws -> Bool {
-    if relation != .following || row.lostVersion != nil { return true }
+    if relation(record.collection) != .following || row.lostVersion != nil { return true }
     // After a forgotten removal, a setting begins again.
     guard record.counter <= UInt64(clamping: row.counter), !hasForgotten(record.collection) else { return false }
     // What is to be pushed has a counter of its own already.
-    if let wentBack, !isJoining, row.version != StoredRecord.notInStep { throw wentBack }
+    if let base = base(record.collection), let wentBack = base.wentBack, !base.isJoining,
+      row.version != StoredRecord.notInStep
+    {
+      throw wentBack
+    }
     return true
   }
 
@@ -141,8 +161,8 @@ struct Merge {
       return try set(theirs, record, over: local?.value)
     }
     if local?.value == theirs { return local?.version ?? 0 }
-    // A store that joins has not seen the record, and so has no opinion on it.
-    if isJoining, row == nil, let local { return try takeTheirs(theirs, record, over: local) }
+    // A store that joins, or agrees to a collection, has not seen the record, and so has no opinion on it.
+    if isJoining(record.collection), row == nil, let local { return try takeTheirs(theirs, record, over: local) }
     switch rule(record.collection) {
     case .theirsWins: return try takeTheirs(theirs, record, over: local)
     case .oursWins: return try keepOurs(over: theirs, record, isConflict: record.author != me.id)
@@ -172,7 +192,7 @@ struct Merge {
 
   /// Whether a change that an admin has cut off is not this host's to push again.
   func isLeft(to row: StoredRecord, _ isChangedHere: Bool) -> Bool {
-    relation == .cutOff && !isChangedHere && MemberID(bytes: row.author) != me.id
+    relation(row.collection) == .cutOff && !isChangedHere && MemberID(bytes: row.author) != me.id
   }
 
   /// Resolves a setting that differs after an accepted rollback or fork: neither side has seen the other.
@@ -202,7 +222,7 @@ struct Merge {
     mutating get throws {
       if let knownClocks { return knownClocks }
       let clocks = TransactionClocks(
-        of: try transaction.localChanges(of: before, in: consent.agreed), at: now)
+        of: try transaction.localChanges(of: before, in: taken, withValues: false), at: now)
       knownClocks = clocks
       return clocks
     }
@@ -210,7 +230,7 @@ struct Merge {
 
   /// Whether this host removed what it had pushed before it learned that the push had succeeded.
   private mutating func isLogged(_ record: Record) throws -> Bool {
-    let keys = try changedKeys ?? transaction.keysChanged(since: before, in: consent.agreed)
+    let keys = try changedKeys ?? transaction.keysChanged(since: before, in: taken)
     changedKeys = keys
     return keys.contains(record.key, in: record.collection)
   }
@@ -229,6 +249,8 @@ struct Merge {
 
   func isEarlier(_ record: Record, than ours: HybridClock) -> Bool {
     if record.clock.isAhead(of: now) { return true }
+    // A change from when this host's own clock was wrong.
+    if ours.isAhead(of: now) { return false }
     return ours == record.clock ? record.author < me.id : record.clock < ours
   }
 
@@ -280,8 +302,8 @@ struct Merge {
 
   mutating func takeAbsence(of row: StoredRecord) throws {
     let (key, collection) = (row.key, row.collection)
-    guard consent.isAgreed(collection) else { return try transaction.remove(row, of: fleet) }
-    let local = try transaction.item(key, in: collection)
+    guard let base = base(collection) else { return try transaction.remove(row, of: fleet) }
+    let local = try transaction.state(of: key, in: collection)
     if isLeft(to: row, isChangedHere(local?.version, row)) {
       if row.declaration == nil, local != nil {
         changeCount += 1
@@ -290,9 +312,9 @@ struct Merge {
       return try transaction.remove(row, of: fleet)
     }
     if !hasForgotten(collection) {
-      if row.isAbsent(at: now), wentBack != nil {
+      if row.isAbsent(at: now), base.wentBack != nil {
         // The fleet has forgotten it.
-      } else if let wentBack, !isJoining {
+      } else if let wentBack = base.wentBack, !base.isJoining {
         throw wentBack
       } else {
         // The carrier has lost it. Push it again.
@@ -304,12 +326,21 @@ struct Merge {
     }
     if row.declaration == nil, !row.isAbsent(at: now), let local {
       // It was removed, and the removal forgotten.
-      let isUnseen = wentBack == nil || row.lostVersion != nil || isChangedHere(local.version, row)
+      let isUnseen = base.wentBack == nil || row.lostVersion != nil || isChangedHere(local.version, row)
       changeCount += 1
       _ = try transaction.set(nil, key, in: collection, author: "", keepsLoser: isUnseen)
       if isUnseen { try addConflict(key, collection, local.version, winner: "", loser: me.name) }
     }
     try transaction.remove(row, of: fleet)
+  }
+
+  /// Removes what the fleet has removed, and forgotten, since this member lost a collection: what it has here unchanged since then.
+  mutating func takeForgotten(in collection: String, upTo last: CommitNumber) throws {
+    for key in try transaction.keysWithoutRecord(in: collection, of: fleet) {
+      guard let local = try transaction.state(of: key, in: collection), local.version <= last else { continue }
+      changeCount += 1
+      _ = try transaction.set(nil, key, in: collection, author: "", keepsLoser: true)
+    }
   }
 
   // MARK: Reporting

@@ -64,8 +64,6 @@ public enum FleetError: Error, Hashable, Sendable {
 
   // MARK: This host
 
-  /// A collection is sealed here: only this store's vault can decrypt its values, so they cannot be shared.
-  case collectionSealed(String)
   /// A collection is shared with another fleet.
   case collectionShared(String)
   /// A collection does not wait for consent: it is not shared, or was agreed to.
@@ -140,8 +138,6 @@ extension FleetError: CustomStringConvertible {
     case .collectionNotShared(let name): "The fleet does not share the collection \"\(name)\"."
     case .tooManyCollections(let limit): "A fleet shares up to \(limit) collections."
     case .invitationExpired(let date): "The invitation expired on \(date). Ask for another one."
-    case .collectionSealed(let name):
-      "The collection \"\(name)\" is sealed, and sealed values are never shared. Unseal it, or leave it out of the fleet."
     case .collectionShared(let name):
       """
       The collection "\(name)" is already shared with another fleet. Leave that fleet, or choose another collection.

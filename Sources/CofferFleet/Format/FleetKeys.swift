@@ -26,6 +26,8 @@ final class FleetKeys {
     struct Collection: Sendable {
       var folder: [UInt8]
       var name: String
+      /// Whether it is sealed in the fleet, which is sealed with its name.
+      var isSealed = false
       var key: SecretBytes
     }
   }

@@ -115,7 +115,7 @@ extension Members {
       bytes.append(number: collection.since)
       let cipher = try Self.nameCipher(keys.key(of: collection.folder), keys.fleet, collection.folder)
       var name: [UInt8] = []
-      try Self.padded(collection.name ?? "").withUnsafeBytes { try cipher.seal($0, into: &name) }
+      try Self.padded(collection).withUnsafeBytes { try cipher.seal($0, into: &name) }
       bytes.append(number: UInt32(name.count))
       bytes += name
     }
@@ -164,9 +164,10 @@ extension Members {
   }
 
   /// Its length does not tell which name it is.
-  private static func padded(_ name: String) -> [UInt8] {
+  private static func padded(_ collection: SharedCollection) -> [UInt8] {
     var bytes: [UInt8] = []
-    bytes.append(text: name)
+    bytes.append(text: collection.name ?? "")
+    bytes.append(collection.isSealed ? 1 : 0)
     return bytes + [UInt8](repeating: 0, count: (64 - bytes.count % 64) % 64)
   }
 }
@@ -200,8 +201,12 @@ private struct Body {
       let folder = members.shared[index].folder
       let start = place * FleetKeys.keyByteCount
       let key = keys.slice(start..<start + FleetKeys.keyByteCount)
-      let name = try Members.nameCipher(key, fleet, folder).withOpened(names[index], behind: 0) { try $0.text() }
-      return FleetKeys.Secrets.Collection(folder: folder, name: name, key: key)
+      return try Members.nameCipher(key, fleet, folder).withOpened(names[index], behind: 0) { reader in
+        let name = try reader.text()
+        let isSealed = try reader.number(UInt8.self)
+        guard isSealed <= 1 else { throw MalformedObject(reason: "a collection has an unknown flag") }
+        return FleetKeys.Secrets.Collection(folder: folder, name: name, isSealed: isSealed == 1, key: key)
+      }
     }
   }
 

@@ -157,8 +157,9 @@ struct Members: Equatable {
     var named = self
     named.set(
       shared.map { shared in
-        let name = collections.first { $0.folder == shared.folder }?.name
-        return SharedCollection(folder: shared.folder, name: name, since: shared.since)
+        let own = collections.first { $0.folder == shared.folder }
+        return SharedCollection(
+          folder: shared.folder, name: own?.name, since: shared.since, isSealed: own?.isSealed ?? false)
       })
     return named
   }
@@ -171,14 +172,33 @@ struct Members: Equatable {
   /// Shares these collections from a version on, and no others.
   ///
   /// Who had another one does not have it if it is shared again: it has another key then.
-  mutating func share(_ names: [String], from version: UInt32) throws {
+  ///
+  /// - Parameter areSealed: Says of a collection that was not shared whether it is sealed in the fleet.
+  mutating func share(_ names: [String], from version: UInt32, areSealed: (String) -> Bool = { _ in false }) throws {
     guard names.count <= Self.maximumCollectionCount else {
       throw FleetError.tooManyCollections(limit: Self.maximumCollectionCount)
     }
-    set(try names.map { try shared($0) ?? SharedCollection(name: $0, since: version) })
+    set(try names.map { try shared($0) ?? SharedCollection(name: $0, since: version, isSealed: areSealed($0)) })
     let folders = shared.map(\.folder)
     for index in members.indices { members[index].access.formIntersection(folders) }
   }
+
+  /// Seals collections in the fleet, or unseals them there.
+  ///
+  /// - Throws: ``FleetError/collectionNotShared(_:)``.
+  mutating func setSealed(_ isSealed: Bool, _ names: [String]) throws {
+    for name in names where shared(name) == nil { throw FleetError.collectionNotShared(name) }
+    let names = Set(names.map(ByteString.init))
+    set(
+      shared.map { collection in
+        var collection = collection
+        if let name = collection.name, names.contains(ByteString(name)) { collection.isSealed = isSealed }
+        return collection
+      })
+  }
+
+  /// The names of those that are sealed in the fleet.
+  var sealedCollections: [String] { collections.filter { shared($0)?.isSealed ?? false } }
 
   /// Gives collections another key.
   mutating func renew(where isRenewed: (SharedCollection) -> Bool) throws {
@@ -225,15 +245,19 @@ struct SharedCollection: Equatable {
   var name: String?
   /// The version from which on it has been shared without a break.
   var since: UInt32
+  /// Whether it is sealed in the fleet: a host keeps its values sealed with its own vault, or does not take them.
+  var isSealed: Bool
 
   static func newFolder() throws -> [UInt8] { try RandomSource.bytes(count: Authority.folderByteCount) }
 
-  init(folder: [UInt8], name: String?, since: UInt32) {
-    (self.folder, self.name, self.since) = (folder, name, since)
+  init(folder: [UInt8], name: String?, since: UInt32, isSealed: Bool = false) {
+    (self.folder, self.name, self.since, self.isSealed) = (folder, name, since, isSealed)
   }
 
   /// A new one.
-  init(name: String, since: UInt32) throws { self.init(folder: try Self.newFolder(), name: name, since: since) }
+  init(name: String, since: UInt32, isSealed: Bool) throws {
+    self.init(folder: try Self.newFolder(), name: name, since: since, isSealed: isSealed)
+  }
 }
 
 /// Which collections a member has the keys of.

@@ -208,6 +208,8 @@ extension Envelope {
   /// A slot alone vouches for nothing: its record of an earlier envelope still opens, and wraps a root key that everyone
   /// knows who had a slot then. Only a holder of the earlier root key can name its successor.
   ///
+  /// Modelled in `Documentation/Models/RootKey.pml`.
+  ///
   /// - Parameter source: Where the earlier key came from, if it can be read again: it may have a new slot by now.
   /// - Throws: `StorageError.wrongKey` when the slot opened then is gone, or now has another secret;
   ///   `.rootKeyUnverified` when the root key is another one, and not the successor of the earlier one.

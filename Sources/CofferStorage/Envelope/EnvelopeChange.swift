@@ -37,6 +37,8 @@ package struct EnvelopeChange {
   ///
   /// The old root key vouches for the new one, to programs that hold it.
   ///
+  /// Modelled in `Documentation/Models/RootKey.pml`.
+  ///
   /// - Throws: `StorageError.slotsNotOpened`; also the errors of `addEpoch()`.
   package mutating func replaceRootKey(_ replacement: RootKeyReplacement) throws {
     let key = try SecretBytes.random(count: 32)

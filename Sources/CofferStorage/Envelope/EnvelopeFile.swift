@@ -112,6 +112,8 @@ final class EnvelopeFile: @unchecked Sendable {
   ///
   /// Nothing of the earlier one remains once both are written. The caller holds SQLite's write lock.
   ///
+  /// Modelled in `Documentation/Models/EnvelopeCopies.pml`.
+  ///
   /// - Returns: Whether both copies were written. With one of them on the disk, the new envelope is in force; the next
   ///   repair writes the other one.
   /// - Throws: `StorageError.inputOutput`, `.diskFull`, with the earlier envelope in force as before: the first copy, of
@@ -174,6 +176,8 @@ final class EnvelopeFile: @unchecked Sendable {
   /// each, if `isTrusted` accepts the newest.
   ///
   /// The caller holds SQLite's write lock.
+  ///
+  /// Modelled in `Documentation/Models/EnvelopeCopies.pml`.
   func repair(isTrusted: (Envelope) throws -> Bool) throws {
     let contents = try read()
     guard try isTrusted(contents.envelope) else { return }

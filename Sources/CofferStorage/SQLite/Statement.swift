@@ -174,6 +174,11 @@ package struct Statement {
       return try body(UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(pointer, column))))
     }
 
+    /// The column's bytes, lent inside `body`.
+    package func withSpan<Result>(_ column: Int32, _ body: (Span<UInt8>) throws -> Result) rethrows -> Result {
+      try withBytes(column) { try body($0.assumingMemoryBound(to: UInt8.self).span) }
+    }
+
     package func byteCount(_ column: Int32) -> Int {
       Int(sqlite3_column_bytes(pointer, column))
     }

@@ -8,7 +8,7 @@ struct LockCommand: ParsableCommand {
     abstract: "Lock the vault.",
     discussion: """
       This has nothing to do with settings that an administrator has locked. It wipes the key that `prefs unlock` has kept, if any, and locks the \
-      vault in open pages of `prefs ui`. It asks for nothing. Another running command keeps its own copy until it ends.
+      vault in open pages of `prefs ui`, and in a `prefs fleet run` that uses that key. It asks for nothing. Another running command keeps its own copy until it ends.
 
       Examples:
         prefs lock

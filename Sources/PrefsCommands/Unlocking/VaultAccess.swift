@@ -46,22 +46,31 @@ struct VaultAccess {
 
   /// Unlocks the vault, if there is one, with a named or kept key before anything is read or set: while it is locked, it would go
   /// unnoticed if someone had marked a sealed collection as not sealed.
-  func unlockIfAtHand() throws {
-    guard vault.wasFound, !vault.isUnlocked else { return }
-    guard let named = try session.options.vaultKey() else {
-      _ = try unlockWithKeptKey()
-      return
-    }
+  ///
+  /// - Returns: Which key unlocked it; nil if none did.
+  @discardableResult
+  func unlockIfAtHand() throws -> KeyAtHand? {
+    guard vault.wasFound, !vault.isUnlocked else { return nil }
+    guard let named = try session.options.vaultKey() else { return try unlockWithKeptKey() ? .keptKey : nil }
     do {
       try vault.unlock(named)
+      return .namedKey
     } catch let error as CofferError where error == .wrongKey || error.isOfMissingKey {
-      if try unlockWithKeptKey() { return }
+      if try unlockWithKeptKey() { return .keptKey }
       guard session.options.mayNameVaultKeyOfOthers else { return try session.namingVault { throw error } }
-      guard Self.reported.withLock({ $0.insert(session.path).inserted }) else { return }
+      guard Self.reported.withLock({ $0.insert(session.path).inserted }) else { return nil }
       session.options.note(
         "the vault of \(session.path) does not open with the key at hand: whether its sealed collections are still sealed was not "
           + "checked.")
+      return nil
     }
+  }
+
+  /// A key that unlocks the vault unasked.
+  enum KeyAtHand {
+    case namedKey
+    /// That of `prefs unlock`.
+    case keptKey
   }
 
   /// The stores whose vault was reported not to open: commands that watch try repeatedly.

@@ -22,13 +22,14 @@ struct CreateCommand: AsyncParsableCommand {
       Examples:
         prefs fleet create team --at etcd://127.0.0.1:2379/coffer -c web -c flags
         prefs fleet create team --at file:///srv/team --collection web --as office
+        prefs fleet create team --at 's3://bucket/team?region=eu-central-1' -c web
         prefs fleet create team --at etcds://ada@etcd-1/team -c web --password-file pw
       """)
 
   @Argument(help: "The name of the fleet.")
   var name: String
 
-  @Option(help: ArgumentHelp("The carrier: etcd://…, etcds://… or file:///…", valueName: "address"))
+  @Option(help: ArgumentHelp("The carrier: etcd://…, etcds://…, s3://… or file:///…", valueName: "address"))
   var at: String
 
   @Option(help: ArgumentHelp("The name of this host in the fleet; by default its host name.", valueName: "name"))
@@ -67,6 +68,7 @@ struct CreateCommand: AsyncParsableCommand {
       let report = try await fleet.sync()
       let settings = DisplayText.count(report.pushedCount, "setting", "settings")
       options.common.note("created the fleet \"\(name)\", with \(settings).")
+      try await fleet.noteWaits(options.common)
       try report.checkProblems()
     }
   }

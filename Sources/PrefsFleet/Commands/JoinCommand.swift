@@ -51,6 +51,7 @@ struct JoinCommand: AsyncParsableCommand {
         "joined the fleet \"\(status.fleet)\" as \(status.member), a \(status.role). "
           + "`prefs fleet run` keeps the store in sync."
           + (status.isAdmitted || !status.role.mayWrite ? "" : " It only reads until an admin's host has synced."))
+      try await fleet.noteWaits(options.common)
       try report.checkProblems()
       try await Fleet.check(fleet.findings())
     }

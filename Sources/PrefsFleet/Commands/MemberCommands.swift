@@ -167,6 +167,62 @@ struct ShareCommand: AsyncParsableCommand {
   }
 }
 
+/// The command `prefs fleet seal`.
+struct SealCollectionsCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "seal",
+    abstract: "Let every host keep shared collections sealed, each with a vault of its own.",
+    discussion: """
+      A host on which such a collection is not sealed neither takes nor gives its values, until it is sealed there with `prefs seal`; what it has \
+      stays as it is. A collection that is sealed on the host where it is shared is sealed in the fleet from the start.
+
+      Examples:
+        prefs seal tokens
+        prefs fleet seal tokens
+      """)
+
+  @Argument(help: "The collections.", completion: Completions.collections)
+  var collections: [String]
+
+  @OptionGroup var one: OneFleetOptions
+
+  mutating func run() async throws {
+    try await one.withFleet { fleet in
+      let report = try await fleet.seal(collections: collections)
+      one.common.note(report.text)
+      try await fleet.noteWaits(one.common)
+      try report.checkProblems()
+    }
+  }
+}
+
+/// The command `prefs fleet unseal`.
+struct UnsealCollectionsCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "unseal",
+    abstract: "Let hosts keep shared collections unsealed.",
+    discussion: """
+      They stay sealed where they are, until `prefs unseal` there. Hosts that waited take their values unsealed.
+
+      Examples:
+        prefs fleet unseal tokens
+      """)
+
+  @Argument(help: "The collections.", completion: Completions.collections)
+  var collections: [String]
+
+  @OptionGroup var one: OneFleetOptions
+
+  mutating func run() async throws {
+    try await one.withFleet { fleet in
+      let report = try await fleet.unseal(collections: collections)
+      one.common.note(report.text)
+      try await fleet.noteWaits(one.common)
+      try report.checkProblems()
+    }
+  }
+}
+
 /// The command `prefs fleet greatest-age`.
 struct GreatestAgeCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

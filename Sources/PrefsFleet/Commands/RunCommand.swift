@@ -13,6 +13,9 @@ struct RunCommand: AsyncParsableCommand {
       store, and this command keeps trying. One process per host is enough: all programs on the host are notified of the \
       changes it receives.
 
+      A sealed collection is exchanged while the vault is unlocked: with --vault-key-file, --vault-key-fd or PREFS_VAULT_KEY_FILE until the \
+      end, else from `prefs unlock` to `prefs lock`. Meanwhile it waits, and all others are exchanged.
+
       SIGTERM and SIGINT end it with exit code 0. It reports readiness and status to systemd (Type=notify); the unit \
       prefs-fleet@USER runs it for the store of a user.
 
@@ -26,7 +29,7 @@ struct RunCommand: AsyncParsableCommand {
   mutating func run() async throws {
     let signals = try EndingSignals()
     let supervisor = try ServiceSupervisor()
-    try await options.withFleets { fleets in
+    try await options.withFleetsAndVault { fleets, vault in
       let journal = Journal(options.common, supervisor, fleetCount: fleets.count)
       try await withThrowingTaskGroup(of: Ended.self) { group in
         defer { group.cancelAll() }
@@ -40,6 +43,16 @@ struct RunCommand: AsyncParsableCommand {
           group.addTask {
             try await fleet.run()
             return .nothing
+          }
+        }
+        group.addTask {
+          await vault.followNewKeys()
+          return .nothing
+        }
+        group.addTask {
+          while true {
+            vault.check()
+            try await Task.sleep(for: .seconds(2))
           }
         }
         group.addTask {
@@ -67,7 +80,7 @@ private actor Journal {
   }
 
   func note(_ status: FleetStatus, findings: [String]) {
-    guard let state = Self.text(status.condition) else { return }
+    guard let state = Self.text(status) else { return }
     let earlier = states[status.carrier]
     let twin = status.twin.flatMap { $0.isCertain ? [$0.text(of: status.member)] : nil } ?? []
     let problems = status.problems + findings + twin
@@ -79,10 +92,11 @@ private actor Journal {
     supervisor.notify("READY=1\nSTATUS=\(DisplayText.escapingControls(text))")
   }
 
-  private static func text(_ condition: FleetCondition) -> String? {
-    switch condition {
+  private static func text(_ status: FleetStatus) -> String? {
+    switch status.condition {
     case .unknown: nil
     case .inStep: "in step"
+    case .waiting: "waiting: " + status.held.map(\.text).joined(separator: "; ")
     case .stale(let date):
       "stale: the last commit is from \(Timestamp.text(date)), and the carrier may withhold later ones"
     case .offline(let reason): "offline: \(reason)"

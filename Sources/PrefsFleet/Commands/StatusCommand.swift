@@ -11,7 +11,9 @@ struct StatusCommand: AsyncParsableCommand {
     discussion: """
       Asks the carrier whether there are newer commits, and pulls none. Values in the shared collections that violate a declaration, \
       by the fleet or by a program of this host, are listed. With --json, prints one object per fleet with stable members; \
-      condition is inStep, stale, behind, waiting (changes made here are not pushed yet), offline, full or stopped.
+      condition is inStep, stale, behind, waiting (changes made here are not pushed yet, or a sealed collection waits), offline, full or \
+      stopped; waiting has the collections that are not exchanged, each with its reason: consent, vaultLocked, notSealedHere or \
+      notSealedInFleet.
 
       Examples:
         prefs fleet status
@@ -39,12 +41,15 @@ struct StatusCommand: AsyncParsableCommand {
   /// The state of a fleet compared with its carrier.
   private struct Standing {
     let word: String
+    private var hasHeld = false
     var reason: String?
 
     init(_ fleet: Fleet, _ status: FleetStatus) async {
       do {
         let isInStep = try await fleet.isInStep()
-        let waits = status.role.mayWrite && status.unpushedCount + status.unpushedDeclarationCount > 0
+        let isUnpushed = status.role.mayWrite && status.unpushedCount + status.unpushedDeclarationCount > 0
+        let waits = isUnpushed || !status.held.isEmpty
+        hasHeld = !status.held.isEmpty
         word = !isInStep ? "behind" : status.isStale ? "stale" : waits ? "waiting" : "inStep"
       } catch {
         reason = "\(error)"
@@ -60,6 +65,7 @@ struct StatusCommand: AsyncParsableCommand {
       switch word {
       case "inStep": "in step"
       case "stale": "stale: the last commit is old, and the carrier may withhold later ones"
+      case "waiting" where hasHeld: "what is sealed waits, see above; the others are in step"
       case "waiting":
         "changes made here are not pushed yet; push them with \(CommandHint.text("fleet sync")), which says what keeps them here"
       case "behind": "there are newer commits; take them with \(CommandHint.text("fleet sync"))"
@@ -75,12 +81,14 @@ struct StatusCommand: AsyncParsableCommand {
     add("carrier", status.carrier)
     add("this host", "\(status.member), \(status.role)")
     if !status.isAdmitted { add("joining", "only reads until an admin's host has synced") }
-    let names = status.collections.isEmpty ? "nothing" : status.collections.joined(separator: ", ")
+    let sealed = Set(status.sealedCollections)
+    let shared = status.collections.map { sealed.contains($0) ? "\($0) (sealed)" : $0 }
+    let names = shared.isEmpty ? "nothing" : shared.joined(separator: ", ")
     add("shares", names + (status.hasAllCollections ? "" : "; this host was invited to no others"))
-    if !status.waitingCollections.isEmpty {
-      let names = status.waitingCollections.joined(separator: ", ")
-      add("waits", "\(names); take with \(CommandHint.text("fleet accept"))")
+    if !status.unaccepted.isEmpty {
+      add("waits", "\(status.unaccepted.joined(separator: ", ")); take with \(CommandHint.text("fleet accept"))")
     }
+    for wait in status.held { add("waits", wait.text) }
     add("state", standing.text)
     let by = status.committer.isEmpty ? "a former member" : status.committer
     add("last commit", "\(status.commit)" + (status.committed.map { ", by \(by), \(Timestamp.text($0))" } ?? ""))
@@ -107,7 +115,8 @@ struct StatusCommand: AsyncParsableCommand {
       ("admitted", "\(status.isAdmitted)"),
       ("collections", JSONText.array(status.collections.map(JSONText.quoted))),
       ("allCollections", "\(status.hasAllCollections)"),
-      ("waiting", JSONText.array(status.waitingCollections.map(JSONText.quoted))),
+      ("sealed", JSONText.array(status.sealedCollections.map(JSONText.quoted))),
+      ("waiting", JSONText.array(status.waits.map(\.json))),
       ("condition", JSONText.quoted(standing.word)), ("reason", standing.reason.map(JSONText.quoted) ?? "null"),
       ("commit", "\(status.commit)"),
       ("committed", status.committed.map { JSONText.quoted(Timestamp.text($0)) } ?? "null"),

@@ -13,7 +13,9 @@ struct SyncCommand: AsyncParsableCommand {
       the others are, and the exit code is 11. Declarations of settings travel with the collections. A value from elsewhere that \
       violates one is applied, and programs keep their last good one; it is named, and the exit code is 8. \
       If the last commit is older than the fleet allows, the exit code is 18: the carrier may withhold later ones. If another host acts \
-      as this one, because a machine or its store was copied, the exit code is 9.
+      as this one, because a machine or its store was copied, the exit code is 9. A collection that is sealed waits while the vault is locked, \
+      and the exit code is 6; so does one that is sealed in the fleet and not here, or here and not in the fleet, with the exit code 11. \
+      All others are exchanged.
 
       Examples:
         prefs fleet sync
@@ -32,21 +34,23 @@ struct SyncCommand: AsyncParsableCommand {
       var findings: [String] = []
       var stale: [FleetStatus] = []
       var twins: [String] = []
+      var held: [FleetWait] = []
       for fleet in fleets {
         let report = try await fleet.sync()
         let found = try await fleet.findings()
         reports.append(report)
         findings += found
         if json {
-          let text = report.json(of: try await fleet.status().fleet, findings: found) + "\n"
+          let text = report.json(of: try await fleet.status(), findings: found) + "\n"
           try StandardOutput.report(text, of: "the settings are in step with the fleet")
         }
         options.common.note(report.text)
         let status = try await fleet.status()
         if status.isStale { stale.append(status) }
         if let twin = status.twin, twin.isCertain { twins.append(twin.text(of: status.member)) }
-        if !status.waitingCollections.isEmpty {
-          let names = status.waitingCollections.map(DisplayText.escapingControls).joined(separator: ", ")
+        held += status.held
+        if !status.unaccepted.isEmpty {
+          let names = status.unaccepted.map(DisplayText.escapingControls).joined(separator: ", ")
           options.common.note(
             "shared since this host joined, and not taken until \(CommandHint.text("fleet accept")): \(names)")
         }
@@ -66,6 +70,9 @@ struct SyncCommand: AsyncParsableCommand {
           .unreachable,
           "the last commit of the fleet \"\(status.fleet)\" is from \(Timestamp.text(date)), older than it allows: the carrier may "
             + "withhold later ones, or no host that writes has synced.")
+      }
+      if let wait = held.first {
+        throw Failure(wait.exitStatus, "\(wait.text).", details: held.dropFirst().map { "\($0.text)." })
       }
     }
   }
@@ -93,6 +100,7 @@ struct AcceptCommand: AsyncParsableCommand {
     try await one.withFleet { fleet in
       let report = try await fleet.accept(collections: collections)
       one.common.note(report.text)
+      try await fleet.noteWaits(one.common)
       try report.checkProblems()
     }
   }
@@ -118,6 +126,7 @@ struct AcceptRollbackCommand: AsyncParsableCommand {
     try await one.withFleet { fleet in
       let report = try await fleet.acceptRollback()
       one.common.note(report.text)
+      try await fleet.noteWaits(one.common)
       try report.checkProblems()
       try await Fleet.check(fleet.findings())
     }
@@ -142,10 +151,11 @@ extension SyncReport {
     return "pulled \(pulled), pushed \(pushedCount)\(conflicts).\(recovered)"
   }
 
-  func json(of fleet: String, findings: [String]) -> String {
+  func json(of status: FleetStatus, findings: [String]) -> String {
     JSONText.object([
-      ("fleet", JSONText.quoted(fleet)), ("pulled", "\(pulledCount)"), ("pushed", "\(pushedCount)"),
+      ("fleet", JSONText.quoted(status.fleet)), ("pulled", "\(pulledCount)"), ("pushed", "\(pushedCount)"),
       ("conflicts", "\(conflictCount)"), ("recovered", "\(recoveredCount)"),
+      ("waiting", JSONText.array(status.waits.map(\.json))),
       ("problems", JSONText.array(problems.map(JSONText.quoted))),
       ("findings", JSONText.array(findings.map(JSONText.quoted))),
     ])

@@ -7,11 +7,13 @@ import os
 import re
 import shutil
 
-import fleet_reader
+from coffer_reader.envelope import Envelope
+from coffer_reader.fleet import Fleet
+from coffer_reader.fleet_objects import Invitation, load_folder
 from registry import attempt
 from samples import Outcomes
 from teams import Host
-from workshop import FOLDER, HERE, Home, NotAllowed, Place, reader
+from workshop import FOLDER, HERE, Home, NotAllowed, Place
 
 CHALLENGE = HERE.parents[1] / "Documentation/Challenge"
 README = (CHALLENGE / "README.md").read_text()
@@ -33,7 +35,7 @@ def challenge_store(threat) -> None:
         "the store of Documentation/Challenge, by zeros, other vectors' keys and random ones, and by salvage", outcomes,
         not output.exists(),
     )
-    envelope = reader.Envelope.parse(place.store.read_bytes())
+    envelope = Envelope.parse(place.store.read_bytes())
     if {slot.kind for slot in envelope.slots} != {1, 2}:
         raise NotAllowed("the store of the challenge opens with other kinds of secrets")
 
@@ -43,8 +45,8 @@ def challenge_carrier(threat) -> None:
     carrier = FOLDER / "challenge-carrier"
     shutil.copytree(CHALLENGE / "carrier", carrier)
     invitation = (CHALLENGE / "invitation").read_bytes()
-    objects = fleet_reader.load_folder(str(carrier))
-    fleet = fleet_reader.Fleet(objects, fleet_reader.Invitation.parse(invitation.decode()))
+    objects = load_folder(str(carrier))
+    fleet = Fleet(objects, Invitation.parse(invitation.decode()))
     host = Host("challenge")
     host.do("fleet", "join", "-", "--at", f"file://{carrier}", input=invitation)
     threat.tried(

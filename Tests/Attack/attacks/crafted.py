@@ -9,10 +9,12 @@ import sqlite3
 import struct
 
 import store_writer
+from coffer_reader.envelope import Envelope
+from coffer_reader.errors import CofferError
 from forging import forge
 from registry import attempt
 from samples import Outcomes, closed, home
-from workshop import HERE, NotAllowed, Place, reader
+from workshop import HERE, NotAllowed, Place
 
 VECTORS = HERE.parent / "Interop/vectors"
 RANDOM = random.Random(46)
@@ -126,7 +128,7 @@ def extremes(threat) -> None:
         place = placed({"store": {"bytes": []}, "log": None})
         try:
             forge(place, change)
-        except (reader.CofferError, sqlite3.Error):
+        except (CofferError, sqlite3.Error):
             continue
         for command in (COMMANDS[number % len(COMMANDS)], ("doctor", "--deep")):
             done = place.prefs(*command, patience=60)
@@ -152,7 +154,7 @@ def crafted_file(threat) -> None:
         if number % 3 == 0:
             changed = bytearray(RANDOM.randbytes(RANDOM.randrange(1, 60_000)))
             if number % 2:
-                changed[:8] = reader.Envelope.MAGIC
+                changed[:8] = Envelope.MAGIC
         else:
             for _ in range(RANDOM.randrange(1, 40)):
                 start = RANDOM.randrange(len(changed))

@@ -7,12 +7,15 @@ import shutil
 import struct
 import threading
 
+from coffer_reader.envelope import SCRYPT, Envelope
+from coffer_reader.pages import LABEL, Checksum, Log, SealedPage
+from coffer_reader.store import Store
 import sealing
 from registry import attempt, same
 from samples import (
     COPY, PASSPHRASE, REFUSED, SIZE, Outcomes, canaries, closed, frames, home, logged, page, pages, refused, with_envelope,
 )
-from workshop import NotAllowed, Place, found_in, reader
+from workshop import NotAllowed, Place, found_in
 
 # The same choices in each run.
 RANDOM = random.Random(46)
@@ -60,21 +63,20 @@ def read_without_a_key(threat) -> None:
 def checksums(threat) -> None:
     """SQLite's checksums over plaintext looked for"""
     place = logged()
-    with reader.Store(str(place.store), place.secret) as store:
-        epochs = store._epochs
+    epochs = Store(place.store, place.secret)._epochs
     log, found = place.log.read_bytes(), []
     running = None
     for keys in epochs.values():
         rest = keys.log_header.decipher(log[16:32], 0)
-        running = reader.Checksum(struct.unpack(">I", log[:4])[0] == reader.Log.MAGIC_LITTLE_ENDIAN)
+        running = Checksum(struct.unpack(">I", log[:4])[0] == Log.MAGIC_LITTLE_ENDIAN)
         running.add(log[:16] + rest[:8])
         if running.bytes == rest[8:]:
             salts = rest[:8]
             break
     for number, (place_of, _) in enumerate(frames(log), 1):
         frame = log[place_of]
-        sealed = reader.SealedPage(frame[24:])
-        additional = reader.LABEL + struct.pack(">II", 2, number) + frame[:8] + salts + struct.pack(">I", sealed.mark)
+        sealed = SealedPage(frame[24:])
+        additional = LABEL + struct.pack(">II", 2, number) + frame[:8] + salts + struct.pack(">I", sealed.mark)
         running.add(frame[:8] + sealed.open(epochs, additional))
         found.append(running.bytes)
     there = [checksum for checksum in found if checksum in log or checksum[::-1] in log]
@@ -136,7 +138,7 @@ def dearer(threat) -> None:
             done.seconds < 3 and done.kilobytes < 200 << 10,
         )
     place = closed().copy("sixteen")
-    slots = [sealing.NewSlot(b"unknown", number, 2, reader.SCRYPT, (20, 8, 1), is_unstretched=True) for number in range(16)]
+    slots = [sealing.NewSlot(b"unknown", number, 2, SCRYPT, (20, 8, 1), is_unstretched=True) for number in range(16)]
     new = sealing.NewStore(slots)
     place.write(place.store, new.envelope() + place.store.read_bytes()[SIZE:])
     done = by_passphrase(place)
@@ -310,7 +312,7 @@ def leftovers(threat) -> None:
 @attempt("What a copy of the files shows")
 def envelope_is_plain(threat) -> None:
     data = closed().store.read_bytes()
-    envelope = reader.Envelope.parse(data)
+    envelope = Envelope.parse(data)
     threat.limit(
         "the envelope read without a key",
         f"slots {[slot.label or 'without a label' for slot in envelope.slots]}, their costs, id and times",

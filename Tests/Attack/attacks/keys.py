@@ -7,11 +7,13 @@ import shutil
 import signal
 import time
 
+from coffer_reader.envelope import Envelope
+from coffer_reader.keys import Key, KeyFile
 import sealing
 from forging import Keys, as_sealed, forged_envelope, new_epoch, plain_database, records
 from registry import attempt, same, untried
 from samples import COPY, PAGE, SIZE, Outcomes, closed, refused, snapshot, states, unchanged
-from workshop import BINARIES, Home, NotAllowed, Place, reader, started
+from workshop import BINARIES, Home, NotAllowed, Place, started
 
 
 def by(place: Place, key, command: str, *words):
@@ -57,7 +59,7 @@ def by_store(place: Place, store, key, command: str, *words):
     return place.home.prefs(command, "--store", store, "--key-file", key, "--no-input", *words)
 
 
-def rewritten(older: bytes, secret: reader.Secret, plain: bytes) -> tuple:
+def rewritten(older: bytes, secret: Key, plain: bytes) -> tuple:
     """The whole store of then, under an epoch of the former holder's and a high sequence: envelope and pages."""
     keys = Keys(older, secret)
     epochs = {max(keys.epochs) + 7: new_epoch()}
@@ -79,7 +81,7 @@ def former_holder(threat) -> None:
     path = place.plain()
     with plain_database(path) as plain:
         plain.execute("UPDATE items SET data = CAST('his' AS BLOB)")
-    envelope, pages = rewritten(older, reader.KeyFileSecret.read(str(guest)), as_sealed(path))
+    envelope, pages = rewritten(older, KeyFile.read(str(guest)), as_sealed(path))
     # Where nothing newer is remembered, it opens: the forgery is well made.
     elsewhere = Place(home, "elsewhere")
     elsewhere.write(elsewhere.store, envelope + pages)
@@ -127,8 +129,8 @@ def only_removed(threat) -> None:
     older = place.store.read_bytes()
     place.do("key", "remove", "Mallory", "--force")
     place.do("set", "late/later", "written later")
-    keys = Keys(older, reader.KeyFileSecret.read(str(guest)))
-    slots = [sealing.NewSlot(reader.KeyFileSecret.read(str(guest)).material, 5, label="again")]
+    keys = Keys(older, KeyFile.read(str(guest)))
+    slots = [sealing.NewSlot(KeyFile.read(str(guest)).material, 5, label="again")]
     new = sealing.NewStore(slots, store_id=keys.id, root_key=keys.root, epochs=keys.epochs, sequence=keys.envelope.sequence + 100)
     place.write(place.store, new.envelope() + place.store.read_bytes()[SIZE:])
     done = by(place, guest, "get", "late/later")
@@ -250,7 +252,7 @@ def rotated_meanwhile(threat) -> None:
         place.do("set", "late/after", "x")
         place.do("rotate")
         place.do("doctor", "--deep")
-        envelope = reader.Envelope.parse(place.store.read_bytes())
+        envelope = Envelope.parse(place.store.read_bytes())
         outcomes.add(f"{len(envelope.epochs)} epoch left")
     threat.tried(
         "12 rotations with a reader beside them, half of them killed, then a write and another rotation", str(outcomes),

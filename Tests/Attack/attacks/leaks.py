@@ -9,10 +9,11 @@ import secrets
 import signal
 import subprocess
 
+from coffer_reader.ciphers import hkdf
 from forging import Keys
 from registry import attempt
 from samples import Outcomes, home, once
-from workshop import BINARIES, Home, NotAllowed, Place, Skip, as_root, found_in, reader, run, until
+from workshop import BINARIES, Home, NotAllowed, Place, Skip, as_root, found_in, run, until
 
 CANARY = "canary-" + secrets.token_hex(12)
 
@@ -87,7 +88,7 @@ def secrets_of(place: Place) -> dict:
     found = {"the key file's key": place.secret.material, "the root key": keys.root}
     for number, key in keys.epochs.items():
         found[f"the key of epoch {number}"] = key
-        found[f"the page key of epoch {number}"] = reader.hkdf(key, keys.id, "coffer v1 page")
+        found[f"the page key of epoch {number}"] = hkdf(key, keys.id, "coffer v1 page")
     found["the digits of the key file"] = place.key.read_bytes()[13:77]
     return found
 

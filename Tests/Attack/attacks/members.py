@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import time
 
-import fleet_reader
+from coffer_reader.errors import Damaged
+from coffer_reader.fleet import Fleet
+from coffer_reader.fleet_objects import Invitation, open_sealed
 import fleet_writer
 from etcd import Hostile, certificate
 from registry import attempt, untried
@@ -125,12 +127,12 @@ def copied_invitation(threat) -> None:
     team.admin.sync().check(0)
     done = Host("third").prefs("fleet", "join", "-", input=invitation)
     threat.tried("the same after an admin's sync", refused(done, *REFUSALS))
-    read = fleet_reader.Invitation.parse(invitation.decode())
+    read = Invitation.parse(invitation.decode())
     team.set("web/later", "later")
     try:
-        fleet_reader.Fleet(team.objects(), read)
+        Fleet(team.objects(), read)
         raise NotAllowed("the invitation's keys open the list of members after an admin's sync")
-    except fleet_reader.Damaged as reason:
+    except Damaged as reason:
         threat.tried("its keys tried on the carrier, by another program, after an admin's sync", str(reason))
 
 
@@ -200,7 +202,7 @@ def invited_later(threat) -> None:
     team.admin.do("fleet", "share", "-c", "web")
     team.admin.sync().check(0)
     invitation = team.invitation("later", "reader", "--many")
-    fleet = fleet_reader.Fleet(team.objects(), fleet_reader.Invitation.parse(invitation.decode()))
+    fleet = Fleet(team.objects(), Invitation.parse(invitation.decode()))
     host = Host("later")
     host.do("fleet", "join", "-", input=invitation)
     threat.tried(
@@ -217,7 +219,7 @@ def contractor(threat) -> None:
     team.set(f"{NAMES['payroll']}/salary", "secret-salary")
     invitations = [team.invitation(f"contractor-{number}", "writer", "-c", "web") for number in (1, 2)]
     objects = team.objects()
-    fleets = [fleet_reader.Fleet(objects, fleet_reader.Invitation.parse(invitation.decode())) for invitation in invitations]
+    fleets = [Fleet(objects, Invitation.parse(invitation.decode())) for invitation in invitations]
     opened = []
     for name, data in objects.items():
         for fleet in fleets:
@@ -225,11 +227,11 @@ def contractor(threat) -> None:
                 place = bytes.fromhex(name.split("/")[-1]) if name.startswith("r/") else b""
                 label = b"coffer fleet v1 records" + fleet.invitation.fleet + collection.folder + place + data[:1]
                 try:
-                    opened.append(fleet_reader.open_sealed(collection.keys["records"], label, data[1:]))
-                except fleet_reader.Damaged:
+                    opened.append(open_sealed(collection.keys["records"], label, data[1:]))
+                except Damaged:
                     pass
     bodies = b"".join(
-        fleet_reader.open_sealed(
+        open_sealed(
             fleet.keys["members"], fleet._additional_data("members", fleet.sealed_members[0]), fleet.sealed_members[1]
         )
         for fleet in fleets
@@ -262,7 +264,7 @@ def taken(threat) -> None:
         change()
         host.sync()
         threat.tried(f"{what}, after a sync", f"it has {host.values()}", "later" not in host.values().get("flags", {}))
-    fleet = fleet_reader.Fleet(team.objects(), fleet_reader.Invitation.parse(invitation.decode()))
+    fleet = Fleet(team.objects(), Invitation.parse(invitation.decode()))
     threat.tried("a reader's keys on the carrier", f"open {fleet.collections}", fleet.collections == ["web"])
 
 

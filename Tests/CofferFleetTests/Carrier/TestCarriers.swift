@@ -1,3 +1,4 @@
+import CofferCrypto
 import Foundation
 import Synchronization
 import TestSupport
@@ -7,17 +8,24 @@ import Testing
 
 /// The kinds of carriers that keep the same promises.
 enum CarrierKind: CaseIterable, CustomTestStringConvertible {
-  case file, etcd
+  case file, etcd, s3
+  /// With packs so small that all commits go through them.
+  case mergingS3
+
+  /// Those that the program has.
+  static let ofProgram: [CarrierKind] = [.file, .etcd, .s3]
 
   var testDescription: String {
     switch self {
     case .file: "a folder"
     case .etcd: "etcd"
+    case .s3: "S3"
+    case .mergingS3: "S3, always merging"
     }
   }
 }
 
-/// A new empty carrier, with its storage, on which something can happen before each commit.
+/// A new empty carrier, with its storage, on which something can happen before and after each commit.
 struct TestCarrier: Carrier {
   private let carrier: any Carrier
   private let makeOther: @Sendable () throws -> any Carrier
@@ -35,6 +43,11 @@ struct TestCarrier: Carrier {
       let address = try await EtcdServer.common().address(prefix: "test-\(UUID().uuidString)")
       folder = nil
       makeOther = { try EtcdCarrier(address: address) }
+    case .s3, .mergingS3:
+      let bucket = try await S3Bucket.test()
+      let sizes = kind == .s3 ? PackedCarrier.Sizes() : .small
+      folder = nil
+      makeOther = { S3Carrier(PackedCarrier(bucket, pollInterval: .milliseconds(20), sizes: sizes)) }
     }
     carrier = try makeOther()
   }
@@ -49,6 +62,8 @@ struct TestCarrier: Carrier {
   }
 
   func happens(_ body: Happening.Body?) { happening.body.withLock { $0 = body } }
+  /// The same after each commit.
+  func happensAfterwards(_ body: Happening.Body?) { happening.bodyAfterwards.withLock { $0 = body } }
 
   /// Another one at the same place, as another host has it.
   func other() throws -> TestCarrier { TestCarrier(try makeOther(), like: self) }
@@ -63,7 +78,9 @@ struct TestCarrier: Carrier {
 
   func commit(_ changes: [CarrierChange], if condition: CarrierCondition) async throws -> Bool {
     try await happening.body.withLock { $0 }?()
-    return try await carrier.commit(changes, if: condition)
+    let isMade = try await carrier.commit(changes, if: condition)
+    try await happening.bodyAfterwards.withLock { $0 }?()
+    return isMade
   }
 
   func changes(after revision: CarrierRevision) -> AsyncThrowingStream<CarrierEvent, any Error> {
@@ -71,11 +88,12 @@ struct TestCarrier: Carrier {
   }
 }
 
-/// What happens on all copies of a carrier before each commit.
+/// What happens on all copies of a carrier before and after each commit.
 final class Happening: Sendable {
   typealias Body = @Sendable () async throws -> Void
 
   let body = Mutex<Body?>(nil)
+  let bodyAfterwards = Mutex<Body?>(nil)
 }
 
 extension FileCarrier {
@@ -83,6 +101,22 @@ extension FileCarrier {
   convenience init(in folder: ScratchFolder) throws {
     try self.init(address: CarrierAddress("file://\(folder.path)"), pollInterval: .milliseconds(5))
   }
+}
+
+extension S3Bucket {
+  /// An unused place on the storage that tests share.
+  static func test(pageSize: Int? = nil) async throws -> S3Bucket {
+    guard let server = try await S3Server.common() else { try Test.cancel("moto is not installed") }
+    let key = S3Credentials(accessKey: server.writer.name, secretKey: SecretBytes(copying: server.writer.secret))
+    let address = try S3Address(server.address(prefix: "test-\(UUID().uuidString)"))
+    return try S3Bucket(address: address, pageSize: pageSize, credentials: { key })
+  }
+}
+
+extension PackedCarrier.Sizes {
+  /// Everything happens all the time.
+  static let small = PackedCarrier.Sizes(
+    inlineByteCount: 200, recentByteCount: 100, largeByteCount: 50_000, runCount: 2, removedCount: 2, sweepOdds: 1)
 }
 
 extension Carrier {

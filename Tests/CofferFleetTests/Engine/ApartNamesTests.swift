@@ -226,7 +226,7 @@ struct ApartNamesTests {
     }
   }
 
-  @Test("have the later value when a collection is accepted in which this host has had the former name")
+  @Test("have the fleet's value when a collection is accepted in which this host has had the former name")
   func acceptedCollection() async throws {
     for isOwnLater in [false, true] {
       let a = try await Host("a").create(carrier, collections: ["other"])
@@ -241,9 +241,10 @@ struct ApartNamesTests {
       try await a.fleet.share(collections: ["other", "web"])
       try await sync(a, b)
       try await b.fleet.accept(collections: ["web"])
-      try expect(isOwnLater ? 33 : 8, on: [b])
+      try expect(8, on: [b])
       try await sync(a, b)
-      try expect(isOwnLater ? 33 : 8, on: [a, b])
+      try expect(8, on: [a, b])
+      #expect(try await b.fleet.conflicts().contains { $0.key == "width" && $0.winner == "a" })
       carrier.putBack([:])
     }
   }

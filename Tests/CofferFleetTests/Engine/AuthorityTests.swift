@@ -110,4 +110,47 @@ struct AuthorityTests {
     carrier.objects = after
     try await hosts[2].sync()
   }
+
+  @Test("removes none of what another admin has sealed under new keys meanwhile")
+  func sealedMeanwhile() async throws {
+    let (first, second) = (TestCarrier(over: carrier), TestCarrier(over: carrier))
+    let admin = try await Host("a").create(first)
+    let other = try await Host("e").join(admin, second, role: .admin)
+    let reader = try await Host("r").join(admin, carrier, role: .reader)
+    for number in 0..<10 { try admin.set("v", "\(number)") }
+    for host in [admin, other, reader] { try await host.sync() }
+    let (sealed, isSealed) = AsyncStream<Never>.makeStream()
+    let (removed, isRemoved) = AsyncStream<Never>.makeStream()
+    // Before its second commit, the other has sealed all records, and has not published them.
+    let count = Mutex(0)
+    second.happens {
+      guard
+        count.withLock({
+          $0 += 1; return $0
+        }) == 2
+      else { return }
+      isSealed.finish()
+      for await _ in removed {}
+    }
+    // The first one's second commit publishes; what it leaves behind goes with the third.
+    let commits = Mutex(0)
+    let renewal = Mutex<Task<Void, any Error>?>(nil)
+    first.happensAfterwards {
+      guard
+        commits.withLock({
+          $0 += 1; return $0
+        }) == 2
+      else { return }
+      renewal.withLock { $0 = Task { try await other.fleet.renewKey() } }
+      for await _ in sealed {}
+    }
+    try await admin.fleet.renewKey()
+    isRemoved.finish()
+    try await renewal.withLock { $0 }?.value
+    for host in [admin, other, reader] {
+      try await host.sync()
+      #expect(try await host.fleet.status().condition == .inStep && host.contents().count == 10)
+    }
+    #expect(carrier.objects.keys.filter { $0.hasPrefix("r/") }.count == 10)
+  }
 }

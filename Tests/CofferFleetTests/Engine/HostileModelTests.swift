@@ -8,18 +8,18 @@ import Testing
 
 /// Random histories of four hosts under everything at once: a carrier that changes, repeats and drops objects, is put back, and shows two
 /// states for up to 200 commits; clocks that are wrong by days; clones; hosts that leave, join again, and get an old store back; new keys;
-/// collections that are no longer shared, and again; hosts that are killed.
+/// collections that are no longer shared, and again, or taken from a member, and given back; hosts that are killed.
 ///
-/// `COFFER_SOAK=1` runs 1,000 of them.
+/// And as many with a sealed collection, on hosts whose vault is locked during half of the syncs. `COFFER_SOAK=1` runs 1,000 of each.
 @Suite("Random histories of a fleet under attack")
 struct HostileModelTests {
   private static var historyCount: Int { ProcessInfo.processInfo.environment["COFFER_SOAK"] == "1" ? 1_000 : 10 }
 
   @Test(
     "end in step and the same, with nothing lost, nothing back that was removed, and no partial transaction seen",
-    arguments: 0..<historyCount)
-  func histories(seed: Int) async throws {
-    let history = try await HostileHistory(seed: seed)
+    arguments: 0..<historyCount, [false, true])
+  func histories(seed: Int, isSealed: Bool) async throws {
+    let history = try await HostileHistory(seed: seed, isSealed: isSealed)
     for step in 0..<50 { try await history.step(step) }
     try await history.end()
   }
@@ -36,10 +36,12 @@ private final class HostileHistory {
   }
 
   private let seed: Int
+  private let isSealed: Bool
   private var generator: SplitMix64
   private let carrier = MemoryCarrier(
     limits: CarrierLimits(operationCount: 16, requestByteCount: 70_000, objectByteCount: 4_000))
   private let names = ["a", "b", "c", "d"]
+  private var memberNames = ["a", "b", "c", "d"]
   private var hosts: [Host] = []
   private var isMember = [true, true, true, true]
   private var time: Int64 = 2_000_000
@@ -50,12 +52,16 @@ private final class HostileHistory {
   private var joinCount = 0
   private var isShared = true
 
-  init(seed: Int) async throws {
-    self.seed = seed
+  init(seed: Int, isSealed: Bool) async throws {
+    (self.seed, self.isSealed) = (seed, isSealed)
     generator = SplitMix64(state: UInt64(seed) &* 7919 &+ 1)
     for (index, name) in names.enumerated() {
       let host = try Host(name)
       host.setTime(time)
+      if isSealed {
+        try host.seal()
+        host.unlocksVault = true
+      }
       if index == 0 {
         try await host.create(carrier, collections: ["flags", "web"], retentionDays: 30)
       } else {
@@ -88,7 +94,7 @@ private final class HostileHistory {
     let lead: Int64 = chance(10) ? [-2 * 86_400, 240, 20 * 3_600, 100 * 86_400][roll(4)] : 0
     host.setTime(time + lead)
     defer { host.setTime(time) }
-    switch roll(22) {
+    switch roll(24) {
     case 0..<5 where index != 3: try await set("\(roll(6))", "\(host.name)\(step)", on: host)
     case 5 where index != 3:
       try await host.connection.readWrite { [key = "\(roll(6))"] in
@@ -113,6 +119,7 @@ private final class HostileHistory {
     case 16: try await asAdmin { try await $0.renewKey() }
     case 17: try await removeForGood(step)
     case 18 where index > 0: try await oldStore(index)
+    case 19..<21 where index > 0: try await giveAndTake(index)
     default: try await sync(index)
     }
     // Removals were forgotten: no older state is put back.
@@ -138,6 +145,18 @@ private final class HostileHistory {
   /// - Parameter isLast: Whether it has to succeed.
   private func sync(_ index: Int, isLast: Bool = false) async throws {
     guard isMember[index] else { return }
+    try await locking(index, unless: isLast) { try await syncAsItIs(index, isLast: isLast) }
+  }
+
+  /// Runs `body`, half of the time while the vault is locked.
+  private func locking(_ index: Int, unless isLast: Bool = false, _ body: () async throws -> Void) async throws {
+    let locks = isSealed && !isLast && chance(2)
+    if locks { hosts[index].lock() }
+    defer { if locks, !hosts[index].database.vault.isUnlocked { try? hosts[index].unlock() } }
+    try await body()
+  }
+
+  private func syncAsItIs(_ index: Int, isLast: Bool) async throws {
     do {
       do {
         try await hosts[index].sync()
@@ -220,9 +239,10 @@ private final class HostileHistory {
   private func join(_ index: Int) async throws {
     joinCount += 1
     let name = "\(names[index])-\(joinCount)"
+    memberNames[index] = name
     var invitation: Invitation?
     try await asAdmin { invitation = try await $0.invite(name, role: index == 3 ? .reader : .writer) }
-    try await hosts[index].join(try #require(invitation), carrier)
+    try await locking(index) { try await hosts[index].join(try #require(invitation), carrier) }
     isMember[index] = true
     try await sync(0)
     try await sync(index)
@@ -238,8 +258,13 @@ private final class HostileHistory {
     try store.write(to: folder.appendingPathComponent("settings.coffer"))
     try FileManager.default.copyItem(
       atPath: "\(hosts[index].folder)/key", toPath: folder.appendingPathComponent("key").path)
+    let vaultKey = "\(hosts[index].folder)/vault-key"
+    if isSealed {
+      try FileManager.default.copyItem(atPath: vaultKey, toPath: folder.appendingPathComponent("vault-key").path)
+    }
     let copy = try Host("clone", store: folder.path)
     copy.setTime(time)
+    copy.unlocksVault = isSealed
     try copy.restart(carrier)
     let both = [hosts[index], copy].shuffled(using: &generator)
     for (number, host) in (both + both).enumerated() where index != 3 {
@@ -277,15 +302,29 @@ private final class HostileHistory {
   private func reshare(_ step: Int) async throws {
     try await asAdmin { [isShared] in try await $0.share(collections: isShared ? ["web"] : ["flags", "web"]) }
     isShared.toggle()
-    for index in 1..<4 where isMember[index] {
-      try await sync(index)
-      if isShared, try await hosts[index].fleet.status().waitingCollections == ["flags"] {
-        try await hosts[index].fleet.accept(collections: ["flags"])
-      }
-    }
+    for index in 1..<4 { try await accept(index) }
     try await hosts[0].connection.readWrite {
       try $0.setObject("\(step)", forKey: "flag", inCollection: "flags")
     }
+  }
+
+  /// An admin sets which collections a member has.
+  private func giveAndTake(_ index: Int) async throws {
+    guard isMember[index] else { return }
+    try await give([nil, ["web"], [], isShared ? ["flags"] : []][roll(4)], to: index)
+    if chance(2) { try await accept(index) }
+  }
+
+  private func give(_ collections: [String]?, to index: Int) async throws {
+    try await asAdmin { [name = memberNames[index]] in try await $0.setCollections(collections, of: name) }
+  }
+
+  /// A host syncs, and agrees to all that waits there.
+  private func accept(_ index: Int) async throws {
+    guard isMember[index] else { return }
+    try await sync(index)
+    let waiting = try await hosts[index].fleet.status().waitingCollections
+    if !waiting.isEmpty { try await hosts[index].fleet.accept(collections: waiting) }
   }
 
   /// A key that all have had, and that is removed.
@@ -323,6 +362,10 @@ private final class HostileHistory {
   func end() async throws {
     for host in hosts { host.setTime(time) }
     for index in 1..<4 where !isMember[index] { try await join(index) }
+    for index in 1..<4 {
+      try await give(nil, to: index)
+      try await accept(index)
+    }
     for _ in 0..<4 {
       for index in 0..<4 {
         try await sync(index, isLast: true)

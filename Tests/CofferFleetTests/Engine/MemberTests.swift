@@ -114,6 +114,28 @@ struct MemberTests {
     try await hosts[0].sync()
   }
 
+  @Test("cannot return with a head that others find together with their removal")
+  func removedMeanwhile() async throws {
+    let hosts = try await fleet(of: "a", "b", "c", on: carrier)
+    try hosts[0].set("1", "x")
+    for host in hosts { try await host.sync() }
+    let (membership, before) = (await hosts[1].fleet.membership, carrier.objects)
+    let head = try membership.nextHead(over: before).head.sealed(membership.keys, by: membership.identity)
+    try await hosts[0].fleet.remove("b")
+    // All changes since, in one view.
+    var objects: [String: [UInt8]?] = carrier.objects.filter { before[$0.key] != $0.value }
+    objects[Head.object] = head
+    let view = CarrierView(
+      head: head, objects: objects, isComplete: false, revision: try await carrier.readAll { _ in })
+    await #expect(throws: FleetError.self) {
+      var report = SyncReport()
+      try await hosts[2].fleet.take(view, report: &report)
+    }
+    try await hosts[2].sync()
+    #expect(try hosts[2].get("x") == "1")
+    #expect(await hosts[2].fleet.members.map(\.name) == ["a", "c"])
+  }
+
   @Test("keep the changes they made while the key was renewed, and continue")
   func renewal() async throws {
     let hosts = try await fleet(of: "a", "b", on: carrier)

@@ -9,8 +9,8 @@ import Testing
 /// Random histories of three hosts with two writers each.
 ///
 /// Edits, removals, transactions, links that are cut, answers that are
-/// lost, hosts that are cut off, clocks that run apart and are wrong by days, compactions, and a carrier that is put back. `COFFER_SOAK=1` runs 500 of
-/// them.
+/// lost, hosts that are cut off, clocks that run apart and are wrong by days, compactions, and a carrier that is put back; and the same with a
+/// collection that is sealed, and vaults that are locked and unlocked. `COFFER_SOAK=1` runs 500 of each.
 @Suite("Random histories of a fleet")
 struct ModelTests {
   private struct CutOff: Error {}
@@ -37,13 +37,14 @@ struct ModelTests {
 
   @Test(
     "end with the same contents on all hosts, with nothing lost and no partial transaction seen",
-    arguments: 0..<historyCount)
-  func histories(seed: Int) async throws {
+    arguments: 0..<historyCount, [false, true])
+  func histories(seed: Int, isSealed: Bool) async throws {
     let dice = Dice(seed: UInt64(seed))
     let carrier = MemoryCarrier(
       limits: CarrierLimits(operationCount: 16, requestByteCount: 70_000, objectByteCount: 2_000))
     let links = (0..<3).map { _ in Link(carrier) }
     let hosts = try ["a", "b", "c"].map { try Host($0) }
+    if isSealed { for host in hosts { try host.seal() } }
     try await hosts[0].create(links[0])
     for index in 1..<3 { try await hosts[index].join(hosts[0], links[index]) }
     for host in hosts {
@@ -57,7 +58,7 @@ struct ModelTests {
 
     func checkGroups(_ index: Int) throws {
       // Each host has a group of keys that it alone sets, all of them in each transaction.
-      let contents = try hosts[index].contents()
+      let contents = try hosts[index].unlocked { try hosts[index].contents() }
       for owner in ["a", "b", "c"] {
         let values = contents.filter { $0.key.hasPrefix("group \(owner) ") }.map(\.value)
         #expect(values.isEmpty || values.count == 30 && Set(values).count == 1, "seed \(seed): a transaction half seen")
@@ -85,7 +86,12 @@ struct ModelTests {
       host.setTime(time[index] + lead)
       // Two writers, each with a connection of its own.
       let connection = dice.chance(2) ? host.connection : try host.database.makeConnection()
-      switch dice.roll(14) {
+      let isLocked = !host.database.vault.isUnlocked
+      let choice = dice.roll(14)
+      // The program that writes has the key of the vault, also if the one that syncs does not.
+      if isSealed, isLocked, choice < 6 { try host.unlock() }
+      defer { if isSealed, isLocked, choice < 6 { host.lock() } }
+      switch choice {
       case 0..<4:
         let write = Write(host: index, key: "\(dice.roll(6))", value: "\(host.name)\(step)")
         try await connection.readWrite { try $0.setObject(write.value, forKey: write.key, inCollection: "web") }
@@ -114,6 +120,7 @@ struct ModelTests {
         carrier.fail { _ in dice.chance(4) ? (dice.chance(2) ? .before : .after) : nil }
         try await sync(index)
         carrier.fail(nil)
+      case 10 where isSealed: if isLocked { try host.unlock() } else { host.lock() }
       case 9 where dice.chance(4): carrier.compact()
       case 9 where dice.chance(6): backup = carrier.objects
       case 9 where dice.chance(6): carrier.putBack(backup)
@@ -123,6 +130,7 @@ struct ModelTests {
     }
     // Quiet.
     for link in links { link.cut(false) }
+    if isSealed { for host in hosts { try host.unlock() } }
     for _ in 0..<4 {
       for index in 0..<3 {
         try await sync(index, isLast: true)

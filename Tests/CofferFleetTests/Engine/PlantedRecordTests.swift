@@ -7,7 +7,7 @@ import Testing
 
 /// Lists more objects than it has.
 struct ListingCarrier: Carrier {
-  let carrier: MemoryCarrier
+  let carrier: any Carrier
   let listed: [CarrierObject]
 
   var description: String { carrier.description }

@@ -111,28 +111,46 @@ struct SharingTests {
     #expect(try reader.get("allow", in: "sudo") == "no")
   }
 
-  @Test("waits on a host where it is sealed, and everything else goes on; unsealed and accepted, it is merged")
-  func sealed() async throws {
-    let admin = try await Host("a").create(carrier, collections: ["web", "keys"])
-    try admin.set("1", "token", in: "keys")
-    try admin.set("1", "port")
-    try await admin.sync()
-    let host = try await Host("b").join(admin, carrier)
-    try await host.database.vault.create(key: .passphrase(SecretBytes(copying: "correct horse")))
-    try await host.database.seal(collection: "keys")
-    try admin.set("2", "token", in: "keys")
-    try admin.set("2", "port")
-    try host.set("by b", "theme")
-    for host in [admin, host, admin, host] { try await host.sync() }
-    #expect(try host.get("port") == "2" && admin.get("theme") == "by b")
-    #expect(try admin.get("token", in: "keys") == "2")
-    let status = try await host.fleet.status()
-    #expect(status.collections == ["web"] && status.waitingCollections == ["keys"])
-    await #expect(throws: FleetError.collectionSealed("keys")) { try await host.fleet.accept(collections: ["keys"]) }
-    try await host.database.unseal(collection: "keys")
-    try await host.fleet.accept(collections: ["keys"])
-    for host in [host, admin] { #expect(try host.get("token", in: "keys") == "2") }
-    #expect(try host.history("token", in: "keys") == ["1"])
+  @Test("and is taken from a member and given back brings nothing back there that was removed meanwhile")
+  func givenBack() async throws {
+    let hosts = try await fleet(of: "a", "b", on: carrier)
+    for key in ["revoked-token", "kept", "changed"] { try hosts[0].set("old", key) }
+    for host in hosts { try await host.sync() }
+    try await hosts[0].fleet.setCollections([], of: "b")
+    try await hosts[1].sync()
+    try hosts[0].set(nil, "revoked-token")
+    try hosts[0].set("new", "changed")
+    try hosts[1].set("own", "local")
+    try await hosts[0].sync()
+    try await hosts[0].fleet.setCollections(nil, of: "b")
+    try await hosts[1].sync()
+    try await hosts[1].fleet.accept(collections: ["web"])
+    for host in hosts { try await host.sync() }
+    for host in hosts { #expect(try host.contents() == ["kept": "old", "changed": "new", "local": "own"]) }
+    #expect(try hosts[1].history("revoked-token") == ["old"])
+  }
+
+  @Test("and is given back after removals were forgotten brings nothing back: only what was set there since is merged")
+  func givenBackLate() async throws {
+    let hosts = try await fleet(of: "a", "b", on: carrier, retentionDays: 1)
+    for host in hosts { host.setTime(1_000_000) }
+    for key in ["revoked-token", "kept"] { try hosts[0].set("old", key) }
+    for host in hosts { try await host.sync() }
+    try await hosts[0].fleet.setCollections([], of: "b")
+    try await hosts[1].sync()
+    try hosts[0].set(nil, "revoked-token")
+    try await hosts[0].sync()
+    for host in hosts { host.setTime(1_000_000 + 10 * 86_400) }
+    try hosts[0].set("1", "other")
+    for _ in 0..<2 { try await hosts[0].sync() }
+    try hosts[1].set("own", "local")
+    for host in hosts { try await host.sync() }
+    try await hosts[0].fleet.setCollections(nil, of: "b")
+    try await hosts[1].sync()
+    try await hosts[1].fleet.accept(collections: ["web"])
+    for host in hosts { try await host.sync() }
+    for host in hosts { #expect(try host.contents() == ["kept": "old", "other": "1", "local": "own"]) }
+    #expect(try hosts[1].history("revoked-token") == ["old"])
   }
 
   @Test("leaves the carrier, so that no one who is invited later reads it; hosts keep it")

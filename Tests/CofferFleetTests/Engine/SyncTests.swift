@@ -154,15 +154,6 @@ struct SyncTests {
     #expect(try hosts[0].get("lease") == "y")
   }
 
-  @Test("refuses a collection that is sealed, before anything is sent")
-  func sealedCollections() async throws {
-    let host = try Host("a")
-    try await host.database.vault.create(key: .passphrase(SecretBytes(copying: "correct horse")))
-    try await host.database.seal(collection: "web")
-    await #expect(throws: FleetError.collectionSealed("web")) { try await host.create(carrier) }
-    #expect(carrier.objects.isEmpty)
-  }
-
   @Test("is created at most once on a carrier, and a store shares a collection in one fleet only")
   func twice() async throws {
     let hosts = try await fleet(of: "a", on: carrier)

@@ -78,6 +78,21 @@ struct TimeTests {
     #expect(try hosts[0].get("x") == "early")
   }
 
+  @Test("that were wrong, and are right again, win nothing by what was changed meanwhile")
+  func rightAgain() async throws {
+    let hosts = try await fleet(of: "a", "b", on: carrier)
+    for host in hosts { host.setTime(start) }
+    hosts[1].setTime(start + 20 * 3_600)
+    for key in ["both", "own"] { try hosts[1].set("early", key) }
+    for host in hosts { host.setTime(start + 60) }
+    try hosts[0].set("later", "both")
+    try await hosts[0].sync()
+    #expect(try await hosts[1].sync().conflictCount == 1)
+    try await hosts[0].sync()
+    for host in hosts { #expect(try host.contents() == ["both": "later", "own": "early"]) }
+    #expect(try hosts[1].history("both") == ["early"])
+  }
+
   @Test("bring nothing back that was removed, as a host leaves and joins again")
   func rejoining() async throws {
     let hosts = try await fleet(of: "a", "b", on: carrier)

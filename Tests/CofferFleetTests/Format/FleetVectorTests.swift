@@ -5,7 +5,7 @@ import Testing
 @testable import Coffer
 @testable import CofferFleet
 
-/// The vector of FLEET.md, which Tests/Interop/fleet_reader.py reads as well.
+/// The vector of FLEET.md, which the reader in clients/reader reads as well.
 ///
 /// `COFFER_FLEET_VECTOR=PATH` writes another one, of the same contents under new keys, and `COFFER_FLEET_FOLDER=PATH` a fleet into a
 /// folder, with what is in it in PATH.json.

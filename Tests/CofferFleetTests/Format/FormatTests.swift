@@ -51,7 +51,7 @@ struct FormatTests {
 
   // MARK: Vectors
 
-  /// Computed by Tests/Interop/fleet_reader.py as well.
+  /// Computed by the reader in clients/reader as well.
   @Test("have the names, keys and hashes of FLEET.md")
   func vectors() throws {
     #expect(try FleetKeys.object(web.place(of: "port")).hasPrefix("r/0102030405060708/"))

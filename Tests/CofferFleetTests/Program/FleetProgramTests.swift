@@ -13,7 +13,7 @@ import Testing
 
 @Suite("The program prefs fleet")
 struct FleetProgramTests {
-  @Test("A fleet is created, joined and used by three stores", arguments: CarrierKind.allCases)
+  @Test("A fleet is created, joined and used by three stores", arguments: CarrierKind.ofProgram)
   func wholeFleet(_ kind: CarrierKind) async throws {
     let place = try await CarrierPlace(kind)
     let (office, web, lab) = (try ToolHost("office"), try ToolHost("web-17"), try ToolHost("lab"))
@@ -84,7 +84,7 @@ struct FleetProgramTests {
 
   @Test(
     "A contractor gets the collections it is invited to, and an admin gives and takes others",
-    arguments: CarrierKind.allCases)
+    arguments: CarrierKind.ofProgram)
   func contractor(_ kind: CarrierKind) async throws {
     let place = try await CarrierPlace(kind)
     let hosts = try toolFleet("office", "lab", at: place.address, collections: ["web", "payroll"])
@@ -128,7 +128,7 @@ struct FleetProgramTests {
     #expect(none.code == 3 && none.message.contains("does not share the collection \"sudo\""), "\(none)")
   }
 
-  @Test("A conflict is listed, and the losing value can be set again", arguments: CarrierKind.allCases)
+  @Test("A conflict is listed, and the losing value can be set again", arguments: CarrierKind.ofProgram)
   func conflicts(_ kind: CarrierKind) async throws {
     let place = try await CarrierPlace(kind)
     let hosts = try toolFleet("office", "lab", at: place.address)
@@ -250,7 +250,7 @@ struct FleetProgramTests {
     }
   }
 
-  @Test("A change is shared immediately while both sides run, in either direction", arguments: CarrierKind.allCases)
+  @Test("A change is shared immediately while both sides run, in either direction", arguments: CarrierKind.ofProgram)
   func running(_ kind: CarrierKind) async throws {
     let place = try await CarrierPlace(kind)
     let hosts = try toolFleet("office", "lab", "web-17", at: place.address)
@@ -273,7 +273,7 @@ struct FleetProgramTests {
     #expect(running.end(SIGINT) == 0)
   }
 
-  @Test("Killed at any moment, it continues where it was", arguments: CarrierKind.allCases)
+  @Test("Killed at any moment, it continues where it was", arguments: CarrierKind.ofProgram)
   func killed(_ kind: CarrierKind) async throws {
     let place = try await CarrierPlace(kind)
     let hosts = try toolFleet("office", "lab", at: place.address)

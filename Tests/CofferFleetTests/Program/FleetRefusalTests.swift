@@ -181,6 +181,43 @@ struct FleetRefusalTests {
     #expect(try office.fleet("sync", "--password-file", right).code == 0)
   }
 
+  @Test(
+    "The access key of a storage is found where AWS's tools find it, or in a file, and what is wrong with it is said")
+  func accessKey() async throws {
+    guard let server = try await S3Server.common() else { try Test.cancel("moto is not installed") }
+    let office = try ToolHost("office")
+    try? FileManager.default.removeItem(atPath: office.home.file(".aws"))
+    let prefix = UUID().uuidString
+    let create = ["fleet", "create", "team", "--at", server.address(prefix: prefix), "-c", "web", "--as", "office"]
+    let without = try office.prefs(create)
+    #expect(without.code == 6 && without.message.contains("AWS_ACCESS_KEY_ID"), "\(without)")
+    let key = server.writer
+    let wrong = ["AWS_ACCESS_KEY_ID": key.name, "AWS_SECRET_ACCESS_KEY": "wrong-\(prefix)"]
+    let refused = try office.prefs(create, environment: wrong)
+    #expect(refused.code == 11 && refused.message.contains("secret access key is wrong"), "\(refused)")
+    #expect(!refused.message.contains("wrong-\(prefix)"))
+    let file = office.home.file("prefs-fleet-password")
+    try "[team]\n\(S3Server.file(key).dropFirst("[default]\n".count))".write(
+      toFile: file, atomically: true, encoding: .utf8)
+    let section = try office.prefs(create + ["--password-file", file])
+    #expect(section.code == 6 && section.message.contains("in the section [default]"), "\(section)")
+    let profile = try office.prefs(create + ["--password-file", file], environment: ["AWS_PROFILE": "team"])
+    #expect(profile.code == 0 && profile.message.contains("chmod 600"), "\(profile)")
+
+    let variables = ["AWS_ACCESS_KEY_ID": key.name, "AWS_SECRET_ACCESS_KEY": key.secret]
+    #expect(try office.fleet("sync", environment: variables).code == 0)
+    let credential = ["CREDENTIALS_DIRECTORY": office.home.path, "AWS_PROFILE": "team"]
+    #expect(try office.fleet("sync", environment: credential).code == 0)
+    // A service has other credentials in such a folder.
+    #expect(
+      try office.fleet("sync", environment: variables.merging(["CREDENTIALS_DIRECTORY": "/nowhere"]) { $1 }).code == 0)
+    try office.write(s3Key: S3Server.file(key))
+    #expect(try office.fleet("sync").code == 0)
+    let bucket = try office.fleet(
+      "create", "x", "--at", server.address(bucket: "nothing-here", prefix: "x"), "-c", "web")
+    #expect(bucket.code == 18 && bucket.message.contains("no bucket nothing-here"), "\(bucket)")
+  }
+
   @Test("A value that is too large stays, the rest is shared, and the exit code shows it")
   func tooLarge() async throws {
     let place = try await CarrierPlace(.file)
@@ -197,17 +234,6 @@ struct FleetRefusalTests {
     let running = try RunningFleet(hosts[0])
     try running.say("\"large\" in \"web\" stays on this host")
     #expect(running.end() == 0)
-  }
-
-  @Test("A sealed collection is not shared")
-  func sealed() async throws {
-    let place = try await CarrierPlace(.file)
-    let office = try ToolHost("office")
-    try office.set("web/theme", "dark")
-    let key = office.home.file("vault-key")
-    #expect(try office.prefs(["seal", "web", "--vault-key-file", key]).code == 0)
-    let run = try office.fleet("create", "team", "--at", place.address, "-c", "web")
-    #expect(run.code == 11 && run.message.contains("sealed"), "\(run)")
   }
 
   @Test("A read-only store shows its status, and pulls nothing")

@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 
@@ -18,6 +19,18 @@ final class ToolHost: Sendable {
 
   init(_ name: String, in namespace: NetworkNamespace? = nil) throws {
     (self.name, self.namespace, home) = (name, namespace, try ScratchFolder())
+    if let key = Self.s3Key.withLock(\.self) { try write(s3Key: key) }
+  }
+
+  /// The access key of an S3-compatible storage that each host has, in the format of AWS's tools.
+  static let s3Key = Mutex<String?>(nil)
+
+  /// Puts an access key where AWS's tools look for it.
+  func write(s3Key key: String) throws {
+    let folder = home.file(".aws")
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    try Data(key.utf8).write(to: URL(fileURLWithPath: "\(folder)/credentials"))
+    try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: "\(folder)/credentials")
   }
 
   struct Run {
@@ -66,10 +79,10 @@ final class ToolHost: Sendable {
       message: try String(contentsOfFile: files.message, encoding: .utf8))
   }
 
-  /// What there is in its home.
+  /// What there is in its home, besides the access key that the tests put there.
   func files() throws -> [URL] {
     let all = FileManager.default.enumerator(at: URL(fileURLWithPath: home.path), includingPropertiesForKeys: nil)
-    return (all?.allObjects as? [URL] ?? []).filter { !$0.hasDirectoryPath }
+    return (all?.allObjects as? [URL] ?? []).filter { !$0.hasDirectoryPath && !$0.path.contains("/.aws/") }
   }
 
   /// Runs `prefs fleet`.
@@ -191,6 +204,10 @@ final class CarrierPlace: Sendable {
     case .etcd:
       guard EtcdServer.isInstalled else { try Test.cancel("etcd is not installed") }
       (address, folder) = (try await EtcdServer.common().address(prefix: "program-\(UUID().uuidString)"), nil)
+    case .s3, .mergingS3:
+      guard let server = try await S3Server.common() else { try Test.cancel("moto is not installed") }
+      ToolHost.s3Key.withLock { $0 = S3Server.file(server.writer) }
+      (address, folder) = (server.address(prefix: "program-\(UUID().uuidString)"), nil)
     }
   }
 }

@@ -14,6 +14,8 @@ final class Host: @unchecked Sendable {
   private(set) var connection: Connection
   private var membership: Fleet?
   private var time: Int64?
+  /// Whether the program unlocks the vault whenever it starts.
+  var unlocksVault = false
 
   /// There is one once it was made or joined.
   var fleet: Fleet { membership! }
@@ -52,6 +54,7 @@ final class Host: @unchecked Sendable {
     try store?.write(to: file)
     (database, connection) = try Self.open(folder)
     if let time { setTime(time) }
+    if unlocksVault { try unlock() }
     membership = isMember ? try Fleet.open(in: database, at: carrier) : nil
     return old
   }

@@ -490,6 +490,9 @@ private struct FormerHolder {
       calls.withLock { $0.append("keep") }
     }
     func synchronizeRecord(ofStoreAt path: String) { calls.withLock { $0.append("sync") } }
+    func replacing<Result>(storeAt path: String, _ body: () throws -> Result) rethrows -> Result {
+      try body()
+    }
   }
 
   @Test("is not begun before the record is under the present one, and on the disk")

@@ -212,6 +212,46 @@ extension RowTests {
     }
   }
 
+  @Test("1.7 are lent as UTF-8, in order and as they are stored, also where the enumeration changes them")
+  func utf8() throws {
+    let texts = ["": "empty key", "a": "", "b": String(repeating: "long ", count: 3_000), "é": "ü\0😀"]
+    let keys = ["", "a", "b", "é"]
+    try connection.readWrite { transaction in
+      for (key, text) in texts { try transaction.setObject(text, forKey: key, inCollection: "c") }
+      try transaction.setObject(1, forKey: "not a text", inCollection: "other")
+    }
+    func read(_ key: Span<UInt8>, _ text: Span<UInt8>, _ found: inout [[String]]) {
+      func string(_ bytes: Span<UInt8>) -> String { String(decoding: bytes.indices.map { bytes[$0] }, as: UTF8.self) }
+      found.append([string(key), string(text)])
+    }
+    let expected = keys.map { [$0, texts[$0]!] }
+    try connection.read { transaction in
+      var found: [[String]] = []
+      try transaction.enumerateUTF8(inCollection: "c") { key, text, _ in read(key, text, &found) }
+      #expect(found == expected)
+      found = []
+      try transaction.enumerateUTF8(inCollection: "c", within: .from("a")) { key, text, stop in
+        read(key, text, &found)
+        stop = found.count == 2
+      }
+      #expect(found == Array(expected[1...2]))
+      #expect {
+        try transaction.enumerateUTF8(inCollection: "other") { _, _, _ in }
+      } throws: { error in
+        if case CofferError.notDecodable("other", "not a text", "int", "String", _) = error { true } else { false }
+      }
+    }
+    try connection.readWrite { transaction in
+      var found: [[String]] = []
+      try transaction.enumerateUTF8(inCollection: "c") { key, text, _ in
+        try transaction.setObject("changed", forKey: "b", inCollection: "c")
+        try transaction.setObject("new", forKey: "z", inCollection: "c")
+        read(key, text, &found)
+      }
+      #expect(found == expected)
+    }
+  }
+
   @Test("1.6 that do not decode end an enumeration with an error that names them")
   func decoding() throws {
     try connection.readWrite { transaction in

@@ -46,7 +46,7 @@ struct EtcdAddress: Sendable {
     (self.user, self.tls) = (address.user, tls)
   }
 
-  private static func isHost(_ host: String) -> Bool {
+  static func isHost(_ host: String) -> Bool {
     host.utf8.allSatisfy { byte in
       switch byte {
       case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),

@@ -14,6 +14,7 @@ actor EtcdSession {
   private static let tokenLifetime = Duration.seconds(240)
   /// Answers are requested in parts of about a megabyte.
   private static let responseLimit = 32 << 20
+  private static let contentType = "Content-Type: application/json"
 
   init(address: EtcdAddress, password: SecretBytes?) { (self.address, self.password) = (address, password) }
 
@@ -61,7 +62,8 @@ actor EtcdSession {
     var failure: CarrierError?
     for _ in address.endpoints {
       let index = current
-      let request = HTTPRequest(url: address.endpoints[index] + path, body: body, headers: headers, tls: address.tls)
+      let request = HTTPRequest(
+        url: address.endpoints[index] + path, body: body, headers: headers + [Self.contentType], tls: address.tls)
       do {
         let response = try await HTTPLoop.shared.response(to: request, limit: Self.responseLimit)
         return try answer(response, of: index)
@@ -103,7 +105,7 @@ actor EtcdSession {
   /// Begins a request with a continuous response, at the current endpoint.
   func stream(_ path: String, _ body: String) async throws -> (transfer: HTTPTransfer, endpoint: Int) {
     // A member that has lost the others, and gets no changes, should end the stream instead of staying silent.
-    let headers = try await headers() + ["Grpc-Metadata-hasleader: true"]
+    let headers = try await headers() + ["Grpc-Metadata-hasleader: true", Self.contentType]
     let request = HTTPRequest(
       url: address.endpoints[current] + path, body: .bytes(Array(body.utf8)), headers: headers, tls: address.tls,
       timeout: nil)
@@ -160,19 +162,7 @@ actor EtcdSession {
   ///
   /// - Throws: `CancellationError`.
   nonisolated func carrierError(_ failure: HTTPFailure, of index: Int) throws -> CarrierError {
-    let (carrier, endpoint) = (address.text, address.endpoints[index])
-    switch failure {
-    case .cancelled: throw CancellationError()
-    case .tooLong: return .garbled(carrier: carrier, reason: "the answer of \(endpoint) is too long")
-    case .silent(let time): return .unreachable(carrier: carrier, reason: "\(endpoint) has sent nothing for \(time)")
-    case .connection(let problem, let reason, _):
-      let text = "\(endpoint): \(reason)"
-      switch problem {
-      case .unreachable: return .unreachable(carrier: carrier, reason: text)
-      case .refused: return .refused(carrier: carrier, reason: text)
-      case .garbled: return .garbled(carrier: carrier, reason: text)
-      }
-    }
+    try failure.carrierError(of: address.text, at: address.endpoints[index])
   }
 }
 

@@ -145,18 +145,19 @@ struct CarrierFolder: Sendable {
     if try makeFolder(path) { try syncFolder(above: path) }
   }
 
-  func put(_ name: String, _ bytes: [UInt8]) throws {
+  /// - Parameter isWhole: Whether the file must have all contents whenever it has the name, also after a power cut.
+  func put(_ name: String, _ bytes: [UInt8], isWhole: Bool = false) throws {
     let path = try objectPath(name)
     var isNew = try makeFolder(objectsPath)
     isNew = try makeFolder(Self.folder(above: path)) || isNew
     if isNew { try syncFolder(above: Self.folder(above: path)) }
-    try save(bytes, at: path)
+    try save(bytes, at: path, isWhole: isWhole)
   }
 
   /// Writes a file atomically.
   ///
-  /// Its contents are durable after ``sync(_:)``, its name after ``syncFolder(above:)``.
-  func save(_ bytes: [UInt8], at path: String) throws {
+  /// Its contents are durable after ``sync(_:)``, or before it has the name if `isWhole`; its name after ``syncFolder(above:)``.
+  func save(_ bytes: [UInt8], at path: String, isWhole: Bool = false) throws {
     try makeFolder(temporaryPath)
     let temporary = "\(temporaryPath)/\(try RandomSource.bytes(count: 8).map(Self.hex).joined())"
     let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o660)
@@ -164,6 +165,7 @@ struct CarrierFolder: Sendable {
     do {
       defer { close(descriptor) }
       try writeAll(try ObjectDigest(of: bytes).bytes + bytes, to: descriptor, path)
+      if isWhole { try sync(descriptor, path) }
     } catch {
       unlink(temporary)
       throw error
@@ -200,8 +202,18 @@ struct CarrierFolder: Sendable {
     let descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0 else { throw failure(errno, path) }
     defer { close(descriptor) }
+    try sync(descriptor, path)
+  }
+
+  private func sync(_ descriptor: Int32, _ path: String) throws(CarrierError) {
     // Some mounts do not support it.
     guard fsync(descriptor) == 0 || errno == EINVAL else { throw failure(errno, path) }
+  }
+
+  /// Makes the name of an object durable, or that there is none: a killed writer may not have done that.
+  func syncName(of object: String) throws {
+    let shard = Self.folder(above: try objectPath(object))
+    if access(shard, F_OK) == 0 { try sync(shard) }
   }
 
   /// Removes the leftovers of killed writers; the caller holds the lock.

@@ -7,6 +7,8 @@
 /// After the digest that all files have, the file consists of: a byte, 1, for this format; the name of the condition; a byte, 1, and
 /// the SHA-256 of the required object, or 0 if it must be absent; then each change: a byte, 1, the name and the
 /// object, or 0 and the name of a removed one. A name or object follows its length: four bytes, big-endian.
+///
+/// Modelled in `Documentation/Models/FolderCommit.pml`.
 struct PendingCommit {
   private let conditionName: String
   private let conditionDigest: ObjectDigest?
@@ -27,11 +29,16 @@ struct PendingCommit {
   func make(in folder: CarrierFolder) throws {
     // A single change is one atomic system call.
     guard changes.count > 1 else { return try apply(in: folder) }
+    try folder.syncName(of: conditionName)
     try folder.save(encoded, at: folder.pendingPath)
-    try folder.sync(folder.pendingPath)
-    try folder.syncFolder(above: folder.pendingPath)
+    try Self.sync(in: folder)
     try apply(in: folder)
     try Self.remove(from: folder)
+  }
+
+  private static func sync(in folder: CarrierFolder) throws {
+    try folder.sync(folder.pendingPath)
+    try folder.syncFolder(above: folder.pendingPath)
   }
 
   /// Whether there is a commit to complete.
@@ -43,27 +50,33 @@ struct PendingCommit {
   /// Completes a commit that was left.
   static func complete(in folder: CarrierFolder) throws {
     guard let commit = try read(in: folder) else { return }
-    if try isLeft(in: folder) { try commit.apply(in: folder) }
+    // What a killed writer has done need not be durable.
+    if try isLeft(in: folder) {
+      try sync(in: folder)
+      try commit.apply(in: folder)
+    } else {
+      try folder.syncName(of: commit.conditionName)
+    }
     try remove(from: folder)
   }
 
   private func apply(in folder: CarrierFolder) throws {
     try apply(changes.dropLast(), in: folder)
-    // Only after all others are durable: this one ends the condition.
-    try apply(changes.suffix(1), in: folder)
+    // Only after all others are durable: this one ends the condition. If it were in part, there would be no condition at all.
+    try apply(changes.suffix(1), in: folder, isWhole: true)
   }
 
   /// Makes changes, then syncs them together, which costs the disk a fraction of syncing each.
-  private func apply(_ changes: ArraySlice<CarrierChange>, in folder: CarrierFolder) throws {
+  private func apply(_ changes: ArraySlice<CarrierChange>, in folder: CarrierFolder, isWhole: Bool = false) throws {
     var shards: Set<String> = []
     for change in changes {
       switch change {
-      case .put(let object): try folder.put(object.name, object.bytes)
+      case .put(let object): try folder.put(object.name, object.bytes, isWhole: isWhole)
       case .remove(let name): guard try folder.remove(folder.objectPath(name)) else { continue }
       }
       shards.insert(CarrierFolder.folder(above: try folder.objectPath(change.name)))
     }
-    for case .put(let object) in changes { try folder.sync(folder.objectPath(object.name)) }
+    for case .put(let object) in changes where !isWhole { try folder.sync(folder.objectPath(object.name)) }
     for shard in shards { try folder.sync(shard) }
   }
 

@@ -44,7 +44,7 @@ final class HTTPLoop: Sendable {
         throw .tooLong
       }
     }
-    return HTTPResponse(status: transfer.status, body: body)
+    return HTTPResponse(status: transfer.status, headers: transfer.headers, body: body)
   }
 
   func start(_ transfer: HTTPTransfer) {

@@ -12,6 +12,7 @@ final class HTTPTransfer: Sendable {
     var received: [UInt8] = []
     var sentCount = 0
     var status = 0
+    var headers = HTTPHeaders()
     var isPaused = false
     var end: Result<Void, HTTPFailure>?
     var waiter: CheckedContinuation<Void, Never>?
@@ -29,6 +30,9 @@ final class HTTPTransfer: Sendable {
 
   /// The status, known from the first bytes on.
   var status: Int { state.withLock { $0.status } }
+
+  /// The headers, complete from the first bytes on.
+  var headers: HTTPHeaders { state.withLock { $0.headers } }
 
   /// The next bytes; nil at the end.
   ///
@@ -101,6 +105,9 @@ final class HTTPTransfer: Sendable {
     waiter?.resume()
     return isTaken
   }
+
+  /// Stores a line of the response's headers.
+  func receive(headerLine line: UnsafeRawBufferPointer) { state.withLock { $0.headers.add(line: line) } }
 
   /// Copies the next part of the request's body.
   func send(into buffer: UnsafeMutableRawBufferPointer) -> Int {

@@ -21,6 +21,7 @@ final class RunningTransfer {
     let request = transfer.request
     setConnection(request)
     setSecurity(request.tls)
+    setHeaders(request)
     setBody(request)
     if failure == CURLE_OUT_OF_MEMORY { throw .noMemory }
     if failure != CURLE_OK { throw .notStarted(String(cString: curl_easy_strerror(failure))) }
@@ -56,15 +57,34 @@ final class RunningTransfer {
     if let path = tls.key { set(CURLOPT_SSLKEY, path) }
   }
 
-  private func setBody(_ request: HTTPRequest) {
+  private func setHeaders(_ request: HTTPRequest) {
     // Large bodies are sent without asking first.
-    for header in request.headers + ["Content-Type: application/json", "Expect:"] {
+    for header in request.headers + ["Expect:"] {
       guard let longer = curl_slist_append(headers, header) else { return note(CURLE_OUT_OF_MEMORY) }
       headers = longer
     }
     note(coffer_curl_set_pointer(handle, CURLOPT_HTTPHEADER, headers))
-    set(CURLOPT_POST, 1)
-    note(coffer_curl_set_size(handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(request.body.withUnsafeBytes(\.count))))
+    note(coffer_curl_set_pointer(handle, CURLOPT_HEADERDATA, Unmanaged.passUnretained(self).toOpaque()))
+    note(
+      coffer_curl_set_transfer(handle, CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
+        let running = Unmanaged<RunningTransfer>.fromOpaque(context!).takeUnretainedValue()
+        running.transfer.receive(headerLine: UnsafeRawBufferPointer(start: bytes, count: size * count))
+        return size * count
+      })
+  }
+
+  private func setBody(_ request: HTTPRequest) {
+    let byteCount = curl_off_t(request.body.withUnsafeBytes(\.count))
+    switch request.method {
+    case .get: set(CURLOPT_HTTPGET, 1)
+    case .delete: set(CURLOPT_CUSTOMREQUEST, request.method.rawValue)
+    case .put:
+      set(CURLOPT_UPLOAD, 1)
+      note(coffer_curl_set_size(handle, CURLOPT_INFILESIZE_LARGE, byteCount))
+    case .post:
+      set(CURLOPT_POST, 1)
+      note(coffer_curl_set_size(handle, CURLOPT_POSTFIELDSIZE_LARGE, byteCount))
+    }
     let context = Unmanaged.passUnretained(self).toOpaque()
     // Without a way to rewind the body, libcurl does not repeat a request whose connection ended before the answer: it may
     // have been carried out.
@@ -131,5 +151,13 @@ final class RunningTransfer {
 extension Duration {
   fileprivate var milliseconds: Int {
     Int(components.seconds) * 1000 + Int(components.attoseconds / 1_000_000_000_000_000)
+  }
+}
+
+extension HTTPHeaders {
+  /// The server's time, in seconds since 1970.
+  var date: Int64? {
+    let seconds = self["date"].map { Int64(curl_getdate($0, nil)) } ?? -1
+    return seconds < 0 ? nil : seconds
   }
 }
