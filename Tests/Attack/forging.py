@@ -11,11 +11,11 @@ import sqlite3
 import struct
 from typing import Any, Optional
 
+import sealing
 from coffer_reader.changes import split_changed_keys
 from coffer_reader.ciphers import XAES, hkdf
 from coffer_reader.envelope import Envelope
 from coffer_reader.keys import Key
-import sealing
 from samples import COPY, SIZE
 from workshop import Place
 

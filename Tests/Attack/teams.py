@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import pathlib
+import re
 import secrets
 import shutil
 
 from coffer_reader.fleet_objects import digest, load_folder
 from etcd import Hostile
 from samples import Outcomes
-from workshop import FOLDER, HERE, Home, NotAllowed
+from storage import ACCESS_KEY, SECRET, Storage
+from workshop import FOLDER, HERE, Home, NotAllowed, Run
 
 NAMES = {
     what: f"{what}-{secrets.token_hex(10)}" for what in ("fleet", "collection", "key", "value", "member", "earlier", "payroll")
@@ -20,7 +22,15 @@ REFUSALS = (1, 3, 7, 9, 11, 12, 18)
 
 
 class Host(Home):
-    """A host with a store of its own."""
+    """A host with a store of its own, and the access key of a storage."""
+
+    def __init__(self, name: str):
+        super().__init__(name)
+        folder = self.folder / ".aws"
+        folder.mkdir()
+        folder.joinpath("credentials").write_text(
+            f"[default]\naws_access_key_id = {ACCESS_KEY}\naws_secret_access_key = {SECRET}\n")
+        folder.joinpath("credentials").chmod(0o600)
 
     def values(self) -> dict:
         done = self.prefs("export", "--reveal", "--format", "json")
@@ -41,16 +51,17 @@ class Host(Home):
 
 
 class Team:
-    """A fleet in a folder, with an admin."""
+    """A fleet with an admin, in a folder or in a storage."""
 
-    def __init__(self, *options: str, collections: tuple = ("web",)):
-        self.admin = Host("admin")
+    def __init__(self, *options: str, collections: tuple = ("web",), storage: Storage | None = None, admin: Host | None = None):
+        self.admin = admin or Host("admin")
         self.carrier = FOLDER / f"carrier-{secrets.token_hex(4)}"
         self.carrier.mkdir()
-        for collection in collections:
+        address = storage.address if storage else f"file://{self.carrier}"
+        for collection in collections if admin is None else ():
             self.admin.do("set", f"{collection}/first", "1")
         named = [word for collection in collections for word in ("-c", collection)]
-        self.admin.do("fleet", "create", "team", "--at", f"file://{self.carrier}", *named, "--as", "admin", *options)
+        self.admin.do("fleet", "create", "team", "--at", address, *named, "--as", "admin", *options)
 
     def invitation(self, name: str, role: str = "writer", *options: str) -> bytes:
         return self.admin.do("fleet", "invite", name, "--role", role, *options)
@@ -83,6 +94,12 @@ class Team:
         (host or self.admin).sync().check(0)
 
 
+def reason(done: Run) -> str:
+    """Why a carrier was refused: the last line, without its address."""
+    done.check(2, *REFUSALS)
+    return f"{done.code}, {re.sub(r'[a-z0-9]+://[^ ]+', 'it', done.err.decode().strip().splitlines()[-1])[:150]}"
+
+
 def put_objects(carrier: pathlib.Path, objects: dict) -> None:
     for name, data in objects.items():
         folder = carrier / "objects" / digest(name.encode())[:1].hex()
@@ -95,19 +112,23 @@ def vectors(*beginnings: str) -> list:
     return [found for found in document if found["case"].startswith(beginnings)]
 
 
+def join_at(address: str, invitation: str):
+    """What a new host makes of a carrier."""
+    host = Host("victim")
+    return host, host.prefs("fleet", "join", "-", "--at", address, input=invitation.encode(), patience=60)
+
+
 def join_vector(found: dict):
     """What a new host makes of it, through a folder, or an etcd that lists more."""
-    host = Host("victim")
     objects = {name: bytes.fromhex(data) for name, data in found["objects"].items()}
-    invitation = found["invitation"].encode()
     if not found["listed"]:
         carrier = FOLDER / f"vector-{secrets.token_hex(4)}"
         carrier.mkdir()
         put_objects(carrier, objects)
-        return host, host.prefs("fleet", "join", "-", "--at", f"file://{carrier}", input=invitation, patience=60)
+        return join_at(f"file://{carrier}", found["invitation"])
     more = [(entry["name"], bytes.fromhex(entry["bytes"])) for entry in found["listed"] for _ in range(entry["times"])]
     with Hostile(objects, lambda: iter(more)).running() as address:
-        return host, host.prefs("fleet", "join", "-", "--at", address, input=invitation, patience=60)
+        return join_at(address, found["invitation"])
 
 
 def by_vectors(threat, *beginnings: str) -> None:

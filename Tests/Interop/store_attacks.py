@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import struct
 
+import sealing
 from coffer_reader.envelope import Envelope
 from coffer_reader.pages import LABEL
 from coffer_reader.values import ARRAY
-import sealing
 from store_writer import COPY, FRAME, PAGE, SECRETS, SIZE, STORE, WITHOUT_LOG, Crafted, case
 
 KEY = "the store's key"

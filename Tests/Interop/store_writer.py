@@ -16,12 +16,12 @@ import struct
 import tempfile
 from typing import Any, Callable, Optional
 
+import sealing
 from coffer_reader.ciphers import XAES, hkdf
 from coffer_reader.envelope import PAGE, Envelope
 from coffer_reader.keys import KeyFile
 from coffer_reader.pages import LABEL, USABLE, Log, SealedPage
 from coffer_reader.store import Store
-import sealing
 from fleet_writer import Random
 
 VECTORS = pathlib.Path(__file__).resolve().parent / "vectors"

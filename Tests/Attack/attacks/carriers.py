@@ -160,6 +160,16 @@ def rolled_back(threat) -> None:
         "after the admin accepts it", f"the carrier has again what it lost: {team.admin.values()['web']}",
         team.admin.values()["web"]["first"] == "2",
     )
+    whole = team.saved()
+    team.invitation("web-2")
+    team.put_back(whole)
+    team.admin.sync().check(7)
+    done = team.admin.prefs("fleet", "accept-rollback")
+    threat.tried(
+        "a copy of before a change of the members, which an admin wants to accept", refused(done, 7),
+        # It never helps here.
+        b"Run: prefs fleet accept-rollback" not in done.err,
+    )
     shutil.rmtree(team.carrier / "objects")
     done = host.sync()
     threat.tried("a carrier that has lost everything", refused(done, 3, 7, 18), host.values()["web"]["first"] == "2")

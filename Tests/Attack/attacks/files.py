@@ -7,10 +7,10 @@ import shutil
 import struct
 import threading
 
+import sealing
 from coffer_reader.envelope import SCRYPT, Envelope
 from coffer_reader.pages import LABEL, Checksum, Log, SealedPage
 from coffer_reader.store import Store
-import sealing
 from registry import attempt, same
 from samples import (
     COPY, PASSPHRASE, REFUSED, SIZE, Outcomes, canaries, closed, frames, home, logged, page, pages, refused, with_envelope,

@@ -7,9 +7,9 @@ import shutil
 import signal
 import time
 
+import sealing
 from coffer_reader.envelope import Envelope
 from coffer_reader.keys import Key, KeyFile
-import sealing
 from forging import Keys, as_sealed, forged_envelope, new_epoch, plain_database, records
 from registry import attempt, same, untried
 from samples import COPY, PAGE, SIZE, Outcomes, closed, refused, snapshot, states, unchanged

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import time
 
+import fleet_writer
 from coffer_reader.errors import Damaged
 from coffer_reader.fleet import Fleet
 from coffer_reader.fleet_objects import Invitation, open_sealed
-import fleet_writer
 from etcd import Hostile, certificate
 from registry import attempt, untried
 from samples import refused
