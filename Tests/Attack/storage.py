@@ -157,6 +157,14 @@ def root(recent: dict, runs: tuple = (), number: int = 1) -> bytes:
     return data + b"".join(entry(name, found, number) for name, found in sorted(recent.items()))
 
 
+def with_numbers(root: bytes, merges: int = 0, retired: tuple = ()) -> bytes:
+    """A root that has neither runs nor large objects, with another number of merges, and retired parts of these times."""
+    runs = 34 + 8 * root[33]
+    parts = b"".join(index.to_bytes(16, "big") + struct.pack(">q", date) for index, date in enumerate(retired))
+    numbers = struct.pack(">I", len(retired)) + parts
+    return root[:25] + struct.pack(">Q", merges) + root[33 : runs + 5] + numbers + root[runs + 9 :]
+
+
 def packed(objects: dict, number: int = 1, size: int = 1 << 20) -> tuple:
     """A run with these objects, and its parts, of one section each, by name."""
     parts, packs, names = {}, b"", sorted(objects)

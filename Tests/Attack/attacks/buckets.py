@@ -183,6 +183,68 @@ def forged_fleets(threat) -> None:
     threat.tried(f"{len(found)} fleets of Tests/Interop/vectors/fleet-attacks.json in a storage", str(outcomes))
 
 
+@attempt("A forging carrier")
+def numbers(threat) -> None:
+    """numbers of a root at the ends of their ranges, which a host counts on from, with changes until it merges them"""
+    with Storage().running() as storage:
+        team = Team(storage=storage)
+        host = team.join("web-1")
+        home, whole, outcomes = host.saved(), storage.saved(), Outcomes()
+
+        def tried(fields: dict) -> str:
+            storage.put_back({"team/root": bucket.with_numbers(whole["team/root"], **fields)})
+            host.put_back(home)
+            for number in range(5):
+                rows = {f"{number} {key}": "x" * 900 for key in range(9)}
+                host.do("import", "-", "--format", "json", input=json.dumps({"web": rows}).encode())
+                if host.sync().check(0, *REFUSALS).code != 0:
+                    return "refused"
+            return f"in step, {len(storage.objects) - 1} parts"
+
+        for fields in (
+            {"merges": 0},
+            {"merges": (1 << 64) - 1},
+            {"merges": (1 << 64) - 2},
+            {"merges": 1 << 63},
+            {"retired": (-(1 << 63),)},
+            {"retired": ((1 << 63) - 1,)},
+            {"retired": (-1, 0, 1)},
+            {"retired": (0,) * 5_000},
+        ):
+            outcomes.of(tried, fields)
+        threat.tried("the number of merges, and times of retired parts, at the ends of their ranges, then changes", outcomes)
+
+
+@attempt("A forging carrier")
+def entries(threat) -> None:
+    """packs whose entries are not as they must be"""
+    fleet, outcomes = fleet_writer.genuine("entries"), Outcomes()
+    names = sorted(fleet.objects)
+    run, parts = bucket.packed(fleet.objects, size=1 << 20)
+    ((name, part),) = parts.items()
+    one, other = (bucket.entry(found, fleet.objects[found], 0) for found in names[:2])
+    rest = part[len(one) + len(other) :]
+    for what, changed in (
+        ("two swapped", other + one + rest),
+        ("one twice", one + one[: len(other)] + rest),
+        ("the last byte changed", part[:-1] + b"\0"),
+        ("half of them", part[: len(part) // 2]),
+        ("a longer name", b"\xff" + part[1:]),
+        ("no name", b"\0" + part[1:]),
+        ("a name of slashes", part.replace(names[1].encode(), b"/" * len(names[1]))),
+        ("a name that is not UTF-8", part.replace(names[1].encode(), b"\xff" * len(names[1]))),
+        ("the number 2^64 - 1", part[: 1 + len(names[0])] + b"\xff" * 8 + part[9 + len(names[0]) :]),
+    ):
+        padded = changed.ljust(len(part), b"\0")[: len(part)]
+        with Storage({"team/root": bucket.root({}, (run,)), name: padded}).running() as storage:
+            host, done = join_at(storage.address, fleet.invitation("victim"))
+        # A number decides which of several entries counts; the fleet's own signatures decide whether its object does.
+        if (done.code == 0) != (host.values().get("web") == fleet_writer.GENUINE) or done.code not in (0, *REFUSALS):
+            raise NotAllowed(f"a pack with {what}: {done}; it has {host.values()}")
+        outcomes.add(f"in step, with {what}" if done.code == 0 else f"refused with {done.code}")
+    threat.tried("entries swapped, repeated and cut, with other names and numbers, in a pack, and a new host", str(outcomes))
+
+
 @attempt("A carrier that is rolled back")
 def rolled_back(threat) -> None:
     with Storage().running() as storage:
