@@ -6,7 +6,7 @@ ROUNDS ?= 7
 SOURCES = Sources Tests Benchmarks Examples Package.swift
 
 .DEFAULT_GOAL := help
-.PHONY: help deps test-deps build release install uninstall package test-package test-static demo test test-install models examples acceptance docs sanitize soak fuzz load \
+.PHONY: help deps test-deps build release install uninstall package test-package test-static demo test test-install models attack examples acceptance docs sanitize soak fuzz load \
   bench bench-configuration api interface lint format clean
 
 help: ## Show this list
@@ -99,6 +99,12 @@ test-static: ## Build the tool with all libraries inside, and use it in a root w
 test-package: release ## Install, use, upgrade and remove the Debian package, in a system of its own
 	@Scripts/install-programs.sh dpkg-shlibdeps=dpkg-dev lintian debootstrap
 	@Tests/Package/run .build/release/prefs
+
+# Not part of `make test`, which has a test for each row; it tries them from outside, with the programs that people have.
+attack: deps ## Attack the tool as SECURITY.md lists the threats, and print what happened (WORDS='fleet page' for a part)
+	@Scripts/install-programs.sh python3
+	$(SWIFT) build
+	@Tests/Attack/run "$$($(SWIFT) build --show-bin-path)" $(WORDS)
 
 examples: test-deps ## Build and run the examples, and check what they say
 	@folder=$$(Scripts/build-examples.sh) && Examples/run "$$folder" && Tests/Replicas/run "$$folder"

@@ -7,6 +7,7 @@ import hmac
 import os
 import struct
 from dataclasses import dataclass, field
+from typing import Callable
 
 from coffer_reader.ciphers import XAES, LogHeaderCipher, hkdf
 from coffer_reader.envelope import ARGON2ID, NO_STRETCHING, PAGE, PBKDF2, RESERVED, SCRYPT, Argon2id, Envelope
@@ -45,6 +46,7 @@ class NewSlot:
     salt: bytes = field(default_factory=lambda: os.urandom(32))
     # For absurd costs: the secret is not stretched at all.
     is_unstretched: bool = False
+    random: Callable = os.urandom
 
     def stretched(self) -> bytes:
         first, second, third = self.costs
@@ -65,7 +67,7 @@ class NewSlot:
         head = struct.pack(">BBBB3I", self.id, self.kind, self.stretching, 0, *self.costs)
         head += self.salt + struct.pack(">QH", NOW, len(label)) + label
         stretched, salt = self.stretched(), self.salt + store_id
-        nonce = os.urandom(24)
+        nonce = self.random(24)
         wrapping = XAES(hkdf(stretched, salt, "coffer v1 slot wrapping"))
         commitment = hkdf(stretched, salt, "coffer v1 slot commitment")
         return head + commitment + nonce + wrapping.seal(nonce, root_key, head[:56] + store_id)
@@ -86,11 +88,12 @@ class NewStore:
     page_size: int = PAGE
     reserved: int = RESERVED
     padding: bytes = b""
+    random: Callable = os.urandom
 
     # MARK: - Envelope
 
     def _epoch_record(self, number: int, key: bytes) -> bytes:
-        head, nonce = struct.pack(">IQ", number, NOW), os.urandom(24)
+        head, nonce = struct.pack(">IQ", number, NOW), self.random(24)
         wrapping = XAES(hkdf(self.root_key, self.store_id, "coffer v1 epoch wrapping"))
         return head + nonce + wrapping.seal(nonce, key, head + self.store_id)
 
@@ -112,7 +115,7 @@ class NewStore:
     # MARK: - Pages
 
     def _seal(self, epoch: int, plain: bytes, additional: bytes, mark: int = 0) -> bytes:
-        nonce = os.urandom(24)
+        nonce = self.random(24)
         cipher = XAES(hkdf(self.epochs[epoch], self.store_id, "coffer v1 page"))
         sealed = cipher.seal(nonce, plain[: USABLE], additional)
         return sealed[: USABLE] + nonce + sealed[USABLE :] + struct.pack(">II", epoch, mark)

@@ -2,6 +2,7 @@
 """Whether FLEET.md says everything: a reader that knows nothing else reads a fleet, and refuses it with anything changed.
 
     test_fleet.py [FLEET.json ...]      (the vector, and fleets that were written just now)
+    test_fleet.py --write               (makes vectors/fleet-attacks.json again)
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from coffer_reader import fleet as reader  # noqa: E402
 from coffer_reader.errors import Damaged, NewerFormat  # noqa: E402
 from coffer_reader.fleet_objects import Reader, open_sealed  # noqa: E402
 import fleet_writer as writer  # noqa: E402
+from fleet_attacks import cases, divided  # noqa: E402
 
 FLEETS = [str(HERE / "vectors/fleet-1.json")]
+ATTACKS = HERE / "vectors/fleet-attacks.json"
 REFUSED = (Damaged, NewerFormat)
 
 
@@ -114,13 +117,13 @@ class AttackTests(unittest.TestCase):
     """Fleets of another writer, which has FLEET.md alone, and attacks on them."""
 
     def test_accepts_what_is_genuine_and_nothing_else(self):
-        for case in writer.cases():
+        for case in cases():
             with self.subTest(case["case"]):
                 pairs = [(name, bytes.fromhex(data)) for name, data in case["objects"].items()]
                 pairs += [(entry["name"], bytes.fromhex(entry["bytes"])) for entry in case["listed"] for _ in range(entry["times"])]
                 invitation = reader.Invitation.parse(case["invitation"])
                 if "contents" not in case:
-                    with self.assertRaises(REFUSED):
+                    with self.assertRaises(NewerFormat if case["refused"] == "newer format" else Damaged):
                         reader.Fleet(reader.listed(pairs), invitation)
                     continue
                 fleet = reader.Fleet(reader.listed(pairs), invitation)
@@ -149,7 +152,7 @@ class AttackTests(unittest.TestCase):
     def test_a_member_of_some_collections_reads_nothing_of_others(self):
         """Neither with its own keys, nor with those that it had, whatever it tries on everything that a carrier has."""
         fleet = writer.genuine("collections")
-        writer.divided(fleet)
+        divided(fleet)
         fleets = [(fleet.objects, reader.Fleet(fleet.objects, reader.Invitation.parse(fleet.invitation("victim"))))]
         before = writer.genuine("collections")
         before.share("payroll")
@@ -178,10 +181,12 @@ class AttackTests(unittest.TestCase):
         self.assertNotIn(b"payroll", body)
 
     def test_the_file_for_other_readers_is_up_to_date(self):
-        with open(HERE / "vectors/fleet-attacks.json", encoding="utf-8") as file:
-            self.assertEqual(json.load(file), writer.cases())
+        self.assertEqual(json.loads(ATTACKS.read_text("utf-8")), cases())
 
 
 if __name__ == "__main__":
+    if "--write" in sys.argv:
+        ATTACKS.write_text(json.dumps(cases(), indent=1, sort_keys=True) + "\n", "utf-8")
+        sys.exit()
     FLEETS += [argument for argument in sys.argv[1:] if argument.endswith(".json")]
     unittest.main(argv=sys.argv[:1])

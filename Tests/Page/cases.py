@@ -4,7 +4,8 @@ import os
 import pathlib
 import unittest
 
-from harness import Browser, Page, Store
+from harness import Browser
+from program import Page, Store
 
 BINARIES = os.environ["PREFS_BINARIES"]
 PICTURES = pathlib.Path(__file__).parents[2] / "Sources/Coffer/Coffer.docc/Images"

@@ -7,7 +7,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
 from cases import PageCase
-from harness import Page
+from program import Page
 
 
 class ColumnCase(PageCase):

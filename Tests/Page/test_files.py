@@ -8,7 +8,7 @@ import unittest
 from selenium.webdriver.support.ui import Select
 
 from cases import PageCase
-from harness import Page
+from program import Page
 
 # What a person does who drags a file onto the page.
 DROP = """

@@ -4,7 +4,7 @@ import unittest
 
 from cases import BINARIES, HOLD, PageCase
 from firefox import Firefox
-from harness import Store
+from program import Store
 from test_files import DROP
 from test_taken_port import Impostor
 

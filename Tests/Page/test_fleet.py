@@ -5,7 +5,7 @@ import unittest
 from axe_core_python.selenium import Axe
 
 from cases import BINARIES, PageCase
-from harness import Store
+from program import Store
 
 
 class FleetTests(PageCase):

@@ -11,7 +11,8 @@ import unittest
 
 from cases import BINARIES
 from firefox import Firefox
-from harness import Browser, Page, Store
+from harness import Browser
+from program import Page, Store
 
 COUNT = 100_000
 SLACK = 1 if os.environ.get("PREFS_RELEASE") else 5

@@ -5,7 +5,7 @@ import pathlib
 import unittest
 
 from cases import PageCase
-from harness import Page
+from program import Page
 
 
 class ListTests(PageCase):

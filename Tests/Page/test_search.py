@@ -8,7 +8,7 @@ import unittest
 from selenium.webdriver.common.keys import Keys
 
 from cases import PageCase
-from harness import Page
+from program import Page
 
 
 class SearchWordTests(PageCase):

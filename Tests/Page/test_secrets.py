@@ -11,7 +11,8 @@ import time
 import unittest
 
 from cases import BINARIES, PageCase
-from harness import Browser, Channel, Descriptor, Page
+from harness import Browser
+from program import Channel, Descriptor, Page
 
 PASSPHRASE = "correct horse"
 

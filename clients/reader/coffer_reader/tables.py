@@ -11,7 +11,7 @@ from typing import Any, Iterator
 
 from .errors import Damaged, NewerFormat
 from .fields import Fields
-from .values import KIND_NAMES, as_bytes, as_text, decode_value
+from .values import KIND_NAMES, SEALED, as_bytes, as_text, decode_value
 
 
 @dataclass(frozen=True)
@@ -89,10 +89,16 @@ def refuse_unknown_flags(plain: sqlite3.Connection, collection: str | None = Non
                 raise NewerFormat(f"Collection {as_text(name)} has flags unknown to this reader.")
 
 
+def sealed_collections(plain: sqlite3.Connection) -> frozenset[int]:
+    """The collections whose values, and no others, are sealed."""
+    with reading():
+        return frozenset(id for id, in plain.execute("SELECT id FROM collections WHERE flags & 1"))
+
+
 def items(plain: sqlite3.Connection, collection: str | None = None, key: str | None = None) -> Iterator[Item]:
     """Every item that has not expired, or those of one collection, or a single one, decoded, by collection and key."""
     refuse_unknown_flags(plain, collection)
-    names = collections(plain)
+    names, sealed = collections(plain), sealed_collections(plain)
     query = (
         "SELECT collection, key, type, data, metadata, version, modified, author, expires, due"
         " FROM items LEFT JOIN collections ON id = collection WHERE (expires IS NULL OR expires > ?)"
@@ -106,15 +112,17 @@ def items(plain: sqlite3.Connection, collection: str | None = None, key: str | N
         values.append(key.encode())
     with reading():
         for row in plain.execute(query + " ORDER BY name, key", values):
-            yield item_of(names, *row)
+            yield item_of(names, sealed, *row)
 
 
 def item_of(
-    names: dict[int, str], collection: int, key: Any, kind: int, data: Any, metadata: Any, version: int, modified: int,
-    author: Any, expires: int | None, due: int | None = None
+    names: dict[int, str], sealed: frozenset[int], collection: int, key: Any, kind: int, data: Any, metadata: Any, version: int,
+    modified: int, author: Any, expires: int | None, due: int | None = None
 ) -> Item:
     if collection not in names or kind not in range(len(KIND_NAMES)):
         raise Damaged("The store is damaged: an item has no collection or an unknown type.")
+    if (kind == SEALED) != (collection in sealed):
+        raise Damaged("The store is damaged: an unsealed value in a sealed collection, or the reverse.")
     if metadata is not None:
         fields = Fields(as_bytes(metadata), "the metadata of an item")
         metadata = decode_value(fields.integer(1), fields.data[1:])
@@ -135,14 +143,14 @@ def author_of(text: Any) -> Author | None:
 def history(plain: sqlite3.Connection) -> Iterator[HistoricItem]:
     """Every earlier value, decoded, by collection and key, the oldest first."""
     refuse_unknown_flags(plain)
-    names = collections(plain)
+    names, sealed = collections(plain), sealed_collections(plain)
     with reading():
         rows = plain.execute(
             "SELECT ended, time, ended_by, collection, key, type, data, metadata, version, modified, author, expires"
             " FROM history ORDER BY collection, key, version"
         )
         for ended, time, ended_by, *row in rows:
-            yield HistoricItem(item_of(names, *row), ended, time, author_of(ended_by))
+            yield HistoricItem(item_of(names, sealed, *row), ended, time, author_of(ended_by))
 
 
 @dataclass(frozen=True)
