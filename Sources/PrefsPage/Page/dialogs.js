@@ -143,7 +143,7 @@ export function showHelp() {
     element("h3", {}, "In the list"),
     rows([
       [keys("/"), "search"], [keys("↑", "↓"), "walk through the list"],
-      [keys("←", "→"), "fold a section; among environments, walk through the columns"], [keys("Enter"), "edit the setting beside the list"],
+      [keys("←", "→"), "fold a section; walk through the columns"], [keys("Enter"), "edit the setting beside the list"],
       [keys("F2"), "edit the value in its row; Enter saves, Escape goes back"],
       [keys("Ctrl", "Z"), "undo the last save"], [keys("Ctrl", "Y"), "redo it"], [keys("?"), "show this"],
     ]),

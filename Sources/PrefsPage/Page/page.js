@@ -7,7 +7,7 @@ import { Details } from "./details.js";
 import { SettingsList, Sidebar } from "./list.js";
 import { copy, element, message, nameOf, secretField, visible } from "./elements.js";
 import { askName, askPassphrase, examine, review, showHelp } from "./dialogs.js";
-import { copyCollection, copySetting, exportSettings, importFile } from "./plans.js";
+import { copyColumn, copySetting, exportSettings, importFile } from "./plans.js";
 import { showFleets } from "./fleets.js";
 import { showTimeline } from "./timeline.js";
 
@@ -60,7 +60,7 @@ const list = new SettingsList(node("list"), node("columns"), node("rows"), {
   isReadOnly: () => about.readOnly,
   save: (change) => changes.saveInTurn(change),
   isOwn: (before, after) => changes.isOwn(before, after),
-  copyColumn: (from, others) => copyCollection(from, others, changes),
+  copyColumn: (from, others) => copyColumn(from, others, changes),
   collect(change) {
     changes.collect(change);
     details.show(change.setting);
@@ -76,9 +76,9 @@ function openSelected() {
   details.show(setting, { focus: true });
 }
 
-function counted({ total, collections, unlocked, problem, environments, conflicts }) {
+function counted({ total, collections, unlocked, problem, comparable, conflicts }) {
   const isComparing = list.columns !== null;
-  compare.hidden = !environments;
+  compare.hidden = !comparable;
   onlyDifferent.parentElement.hidden = !isComparing;
   node("order").parentElement.hidden = isComparing;
   node("fleet").hidden = conflicts === null;
@@ -92,7 +92,7 @@ function counted({ total, collections, unlocked, problem, environments, conflict
 /// Why the list is empty.
 function emptyText() {
   const { search, filter: kind, onlyDifferent } = filter();
-  if (onlyDifferent && list.columns !== null) return "Nothing differs between the environments.";
+  if (onlyDifferent && list.columns !== null) return "Nothing differs between the columns.";
   if (search.trim() !== "") return "No setting matches the search.";
   if (kind === "changed") return "Nothing differs from its default.";
   if (kind === "problems") return "There are no problems.";

@@ -35,8 +35,8 @@ struct IndexedSetting: Sendable {
   let isLocked: Bool
   /// The lower-case text of who changed it last; empty if unknown.
   let authorText: [UInt8]
-  /// In an environment: whether its value is not simply the parent's.
-  let isOwn: Bool
+  /// To compare the value in force.
+  let value: ValueMark
 
   /// The order of the list: by collection, then by key, byte by byte.
   static func precedes(_ first: (collection: String, key: String), _ second: (collection: String, key: String)) -> Bool
@@ -48,6 +48,26 @@ struct IndexedSetting: Sendable {
   }
 
   var name: (collection: String, key: String) { (collection, key) }
+}
+
+/// A value in force, to compare it with another one.
+struct ComparedValue: Hashable {
+  /// nil if there is none, or it is sealed.
+  let value: Value?
+  /// The collection of a sealed value: only that of the same item is known to be equal.
+  let sealedIn: ByteString?
+}
+
+/// What the index keeps of a value, to compare it with another one: a hash that only this process can compute.
+struct ValueMark: Equatable, Sendable {
+  private let hash: Int
+  /// Whether it is the value that programs have.
+  let isCertain: Bool
+
+  init(_ value: ComparedValue, isCertain: Bool) { (hash, self.isCertain) = (value.hashValue, isCertain) }
+
+  /// That of no value.
+  static let none = ValueMark(ComparedValue(value: nil, sealedIn: nil), isCertain: true)
 }
 
 /// Which settings a list shows.

@@ -119,7 +119,7 @@ final class PageStore: Sendable {
   /// A part of the list, with the counts for the sidebar.
   func list(_ request: PageRequest) throws -> String {
     let arrangement = try request.arrangement()
-    // A collection without environments is listed as usual.
+    // A collection with nothing beside it is listed as usual.
     let hasColumns = withIndex { !$0.families(of: arrangement.filter.collection).isEmpty }
     if request.flag("columns"), hasColumns { return try columns(request) }
     let part = try part(of: request)
@@ -174,12 +174,12 @@ final class PageStore: Sendable {
     let reader: SettingReader
     fileprivate let counts: [(name: String, count: Int)]
     fileprivate let problem: String?
-    fileprivate let hasEnvironments: Bool
+    fileprivate let isComparable: Bool
 
     init(_ index: inout SettingsIndex, _ filter: SettingFilter) {
       (revision, reader, problem) = (index.revision, index.reader, filter.problem)
       counts = index.counts(filter)
-      hasEnvironments = !index.families(of: filter.collection).isEmpty
+      isComparable = !index.families(of: filter.collection).isEmpty
     }
   }
 
@@ -201,7 +201,7 @@ final class PageStore: Sendable {
           })
       ),
       ("unlocked", vault.isUnlocked ? "true" : "false"), ("problem", state.problem.map(JSONText.quoted) ?? "null"),
-      ("environments", state.hasEnvironments ? "true" : "false"),
+      ("comparable", state.isComparable ? "true" : "false"),
       ("conflicts", try conflictCount(transaction).map { "\($0)" } ?? "null"),
     ]
   }

@@ -6,7 +6,10 @@ struct SettingReader: Sendable {
   let declared: DeclaredKeys
   /// The environments of the store.
   let environments: [CollectionEnvironment]
-  private var effective: [ByteString: EffectiveSettings] = [:]
+  /// What is in force in the collections that were read.
+  private(set) var effective: [ByteString: EffectiveSettings] = [:]
+  /// The collections that are columns beside one another.
+  private(set) var families: [CollectionFamily] = []
   private var sealed: Set<ByteString>
   /// The lower-case text of who last changed a setting, with the number of the commit, as far as the change log knows.
   ///
@@ -36,6 +39,11 @@ struct SettingReader: Sendable {
 
   /// The collections that were read, sorted.
   var collections: [ByteString] { effective.keys.sorted() }
+
+  mutating func findFamilies(in scope: CollectionScope) { families = allFamilies(in: scope) }
+
+  /// The keys of a collection for which administrators give something.
+  func managedKeys(of collection: String) -> [String] { effective[ByteString(collection)]?.managedKeys ?? [] }
 
   func isSealed(_ collection: String) -> Bool { sealed.contains(ByteString(collection)) }
 
@@ -129,7 +137,8 @@ struct SettingReader: Sendable {
   private func entry(
     _ key: String, _ collection: String, _ stored: Stored?, _ known: EffectiveSettings, hasDeclarations: Bool
   ) throws -> IndexedSetting {
-    let declaration = declared.setting(key, in: collection)?.declaration
+    let setting = declared.setting(key, in: collection)
+    let declaration = setting?.declaration
     var place = 0
     // A search finds bad values, too.
     let found = try known.find(key) { _ in
@@ -141,18 +150,21 @@ struct SettingReader: Sendable {
       true
     }
     let shown: Value?
+    var sealedIn: ByteString?
     var type = declaration?.type.description
-    var isOwn = false
     switch found {
     case .stored(let stored)?:
       (shown, type) = (stored.value, stored.info.kind.name)
-      isOwn = stored.place == 0
-    case .locked(let value, _)?, .managed(let value, _)?:
-      (shown, type) = (value, value.kind.name)
-      isOwn = true
+      if stored.value == nil { sealedIn = ByteString(stored.info.collection) }
+    case .locked(let value, _)?, .managed(let value, _)?: (shown, type) = (value, value.kind.name)
     case .declared(let value)?: shown = value
     case nil: shown = nil
     }
+    // Programs skip a bad value for another one, and may have a declaration of their own.
+    let isCertain =
+      setting.map { setting in
+        setting.overruled == nil && (shown.map { setting.declaration.problem(of: $0) == nil } ?? true)
+      } ?? true
     let isSecret = declared.isSecret(key, in: collection) || isSealed(collection)
     var text = KeyText.of(key, in: collection) + "\n" + (declaration?.summary ?? "") + "\n"
     if let shown, !isSecret, shown.kind.isSearched { text += ValueText.text(shown).prefix(Self.searchedByteCount) }
@@ -169,7 +181,8 @@ struct SettingReader: Sendable {
       isChanged: own != nil && (own?.value == nil || own?.value != declaration?.defaultValue),
       hasProblem: hasProblem, searchText: Array(text.lowercased().utf8),
       type: isSealed(collection) ? Value.Kind.sealed.name : isSecret ? Value.Kind.secret.name : type ?? "any",
-      isLocked: known.locked(key) != nil, authorText: author ?? [], isOwn: isOwn)
+      isLocked: known.locked(key) != nil, authorText: author ?? [],
+      value: ValueMark(ComparedValue(value: shown, sealedIn: sealedIn), isCertain: isCertain))
   }
 }
 
