@@ -265,7 +265,7 @@ final class PageStore: Sendable {
   func settings(_ filter: SettingFilter) -> [(collection: String, key: String)] {
     index.withLock { index in
       let matches = index.matches(filter)
-      return matches.map { index.settings[$0] }.filter { $0.info != nil }.map(\.name)
+      return matches.map { index.settings[$0] }.filter { $0.own != nil }.map(\.name)
     }
   }
 

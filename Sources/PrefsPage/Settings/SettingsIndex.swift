@@ -34,9 +34,19 @@ struct SettingsIndex: Sendable {
   mutating func rebuild(_ transaction: borrowing ReadTransaction) throws {
     reader = try SettingReader(transaction)
     settings = []
-    for collection in try names(transaction) { settings += try reader.settings(of: collection, transaction) }
-    settings.sort { IndexedSetting.precedes($0.name, $1.name) }
+    var parts: [[IndexedSetting]] = []
+    var places: [ByteString: Int] = [:]
+    // A collection comes before its environments, which inherit from it.
+    for collection in try names(transaction) {
+      let parent = CollectionEnvironment(collection: collection).flatMap { places[ByteString($0.parent)] }
+      places[ByteString(collection)] = parts.count
+      parts.append(try reader.settings(of: collection, inheriting: parent.map { parts[$0] }, transaction))
+    }
+    settings.reserveCapacity(parts.reduce(0) { $0 + $1.count })
+    for part in parts { settings += part }
+    parts = []
     try finish(transaction)
+    FreeMemory.giveBack()
   }
 
   private func names(_ transaction: borrowing ReadTransaction) throws -> [String] {
@@ -104,7 +114,8 @@ struct SettingsIndex: Sendable {
     let range = range(of: filter.collection)
     let found =
       filter.isAll ? Array(range) : range.filter { filter.accepts(settings[$0]) }
-    if matches.count >= Self.rememberedMatches { matches = [:] }
+    let count = matches.values.reduce(0) { $0 + $1.count }
+    if matches.count >= Self.rememberedMatches || count > settings.count { matches = [:] }
     matches[filter] = found
     return found
   }
