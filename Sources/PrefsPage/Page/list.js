@@ -14,7 +14,7 @@ const markTime = 4000;
 
 export class SettingsList {
   /// - hooks: `selected(setting)`, `opened()`, `counted(answer)`, `pendingFor(setting)`, `failed(error)`, `isReadOnly()`,
-  /// `save(change)`, `collect(change)`, `isOwn(before, after)`, `copyColumn(from, others)`.
+  /// `save(change)`, `collect(change)`, `isOwn(before, after)`, `copyColumn(from, others)`, and `arranged()`, after a section was folded.
   constructor(box, head, rows, hooks) {
     this.box = box;
     this.head = head;
@@ -286,6 +286,9 @@ export class SettingsList {
     }, element("span", { "aria-hidden": "true" }, folded ? "▸" : "▾"), ` ${name}`, element("span", { class: "number" }, ` ${count.toLocaleString()}`))));
   }
 
+  /// Folds sections from the start.
+  setFolded(sections) { this.folded = new Map(sections.map(({ collection, part }) => [JSON.stringify([collection, part]), { collection, part }])); }
+
   /// Folds or unfolds the section of a row; does nothing for other rows.
   fold(index, isFolded = !this.entry(index)?.section?.folded) {
     const { section } = this.entry(index) ?? {};
@@ -294,6 +297,7 @@ export class SettingsList {
     const name = JSON.stringify([collection, part]);
     if (isFolded) this.folded.set(name, { collection, part });
     else this.folded.delete(name);
+    this.hooks.arranged();
     this.reload().catch((error) => this.hooks.failed(error));
   }
 

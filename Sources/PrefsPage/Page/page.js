@@ -15,6 +15,7 @@ import { showTimeline } from "./timeline.js";
 const node = (id) => document.getElementById(id);
 const searchBox = node("search");
 let about = {};
+let keeping = Promise.resolve();
 const compare = node("compare");
 const onlyDifferent = node("only-different");
 let isNarrow = matchMedia("(max-width: 50rem)");
@@ -65,7 +66,14 @@ const list = new SettingsList(node("list"), node("columns"), node("rows"), {
     changes.collect(change);
     details.show(change.setting);
   },
+  arranged: keepView,
 });
+
+/// The program keeps the order and the folded sections, for the page when it is opened again.
+function keepView() {
+  // One after the other: the last one counts.
+  keeping = keeping.then(() => call("view", { order: node("order").value, folded: [...list.folded.values()] })).catch(failed);
+}
 
 const sidebar = new Sidebar(node("collections"), node("collection-menu"), () => show());
 
@@ -174,7 +182,7 @@ searchBox.addEventListener("keydown", (event) => {
     node("list").focus();
   }
 });
-node("order").addEventListener("change", show);
+node("order").addEventListener("change", () => { keepView(); show(); });
 onlyDifferent.addEventListener("change", show);
 compare.addEventListener("click", () => {
   compare.setAttribute("aria-pressed", list.columns === null ? "true" : "false");
@@ -300,6 +308,8 @@ async function start() {
   node("new").hidden = node("import").hidden = about.readOnly;
   node("undo").hidden = node("redo").hidden = about.readOnly;
   changes.takeUndoing(about.undoing);
+  node("order").value = about.view.order;
+  list.setFolded(about.view.folded);
   document.title = `Settings: ${about.store.split("/").at(-1)}`;
   await show();
   node("list").focus({ preventScroll: true });

@@ -21,6 +21,8 @@ final class PageStore: Sendable {
   private let index: Mutex<SettingsIndex>
   private let files = Mutex<(collections: [ByteString], task: Task<Void, Never>)?>(nil)
   let undoing = Mutex(UndoStack())
+  /// How the user looks at the list.
+  let view = Mutex((order: ListArrangement.Order.name, folded: Set<ListArrangement.Section>()))
   /// The changes that a page has been shown and may make.
   let plans = Mutex(ChangePlans())
   /// Called with what can be undone now, as JSON.
@@ -252,6 +254,7 @@ final class PageStore: Sendable {
       ("store", JSONText.quoted(database.path)), ("readOnly", isReadOnly ? "true" : "false"),
       ("version", JSONText.quoted(PrefsTool.version)), ("mayReveal", mayReveal ? "true" : "false"),
       ("vaultKeyFile", vault.hasKeyFile ? "true" : "false"), ("undoing", undoing.withLock { $0.json }),
+      ("view", viewJSON),
       (
         "opens",
         opens.map {
