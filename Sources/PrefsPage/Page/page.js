@@ -1,6 +1,6 @@
 // The page: connects its parts.
 
-import { begin, call, follow } from "./server.js";
+import { begin, call, follow, whenSlow } from "./server.js";
 import { isPossible } from "./channel.js";
 import { Changes, newText } from "./changes.js";
 import { Details } from "./details.js";
@@ -129,6 +129,13 @@ async function refresh({ isAutomatic = true } = {}) {
 function failed(error) {
   if (isOver || error.kind === "session") return;
   message(visible(error.message), { isError: true });
+}
+
+const connection = { isThere: true, isSlow: false };
+
+function drawConnection() {
+  const text = !connection.isThere ? "Not connected to the program." : connection.isSlow ? "The program has not answered yet." : "";
+  if (node("connection")) node("connection").textContent = text;
 }
 
 let isOver = false;
@@ -318,6 +325,10 @@ async function start() {
     details.show(about.opens, { focus: true });
   }
   performance.mark("first-row");
+  whenSlow((isSlow) => {
+    connection.isSlow = isSlow;
+    drawConnection();
+  });
   follow({
     commit: committed,
     undoing: (state) => changes.takeUndoing(state),
@@ -328,7 +339,8 @@ async function start() {
     },
     connection(isThere) {
       if (isOver) return;
-      node("connection").textContent = isThere ? "" : "Not connected to the program.";
+      connection.isThere = isThere;
+      drawConnection();
       if (isThere) committed({ keys: null });
     },
     end({ reason }) { over(reason); },
