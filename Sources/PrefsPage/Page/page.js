@@ -238,11 +238,9 @@ addEventListener("drop", (event) => {
 });
 node("vault").addEventListener("click", () => call("lock").catch(failed));
 node("new").addEventListener("click", async () => {
-  const name = await askName(sidebar.current, sidebar.collections);
-  if (!name) return;
-  document.body.classList.add("editing");
-  const found = await call("setting", name).catch(failed);
+  const found = await askName(sidebar.current, sidebar.collections);
   if (!found) return;
+  document.body.classList.add("editing");
   await details.show(found.version === null && !found.declared ? { ...found, isNew: true, text: "" } : found, { focus: true });
 });
 document.addEventListener("keydown", (event) => {

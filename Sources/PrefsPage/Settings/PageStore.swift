@@ -208,10 +208,13 @@ final class PageStore: Sendable {
     ]
   }
 
-  /// One setting with all its details.
+  /// One setting with all its details; of one that is to be made, the environment must be there.
   func setting(_ request: PageRequest) throws -> String {
     let (collection, key) = try name(in: request)
-    return try connection.read { try json.whole(key, collection, $0) }
+    return try connection.read { transaction in
+      if request.flag("isNew") { try requireEnvironment(collection, transaction) }
+      return try json.whole(key, collection, transaction)
+    }
   }
 
   var json: SettingJSON { SettingJSON(reader: index.withLock { $0.reader }, scope: scope) }
