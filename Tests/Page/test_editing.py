@@ -190,6 +190,29 @@ class EditingTests(PageCase):
         self.browser.click("#save")
         self.wait_value("notes@staging/fresh", "there")
 
+    def test_a_letter_in_a_long_text_is_there_at_once(self):
+        self.store.prefs("set", "notes/long", "-", input="The milk, the bread, and so on.\n" * 10_000)
+        self.browser.choose("notes/long")
+        times = self.browser.driver.execute_async_script("""
+            const done = arguments[0], area = document.querySelector('#editor textarea');
+            area.focus();
+            area.setSelectionRange(9, 9);
+            (async () => {
+              const times = [];
+              for (let round = 0; round < 9; round += 1) {
+                const start = performance.now();
+                document.execCommand('insertText', false, 'x');
+                times.push(performance.now() - start);
+                await new Promise((resolve) => requestAnimationFrame(resolve));
+              }
+              done(times);
+            })();""")
+        self.assertLess(sorted(times)[4], 25)
+        self.browser.wait(lambda: self.browser.text("#pending").startswith("1 change is not saved."))
+        # What was typed after the bar was drawn is in its difference.
+        self.browser.click("#review")
+        self.browser.wait(lambda: "x" * 9 in (self.browser.text("dialog .review") or ""))
+
     def test_a_number_looks_like_any_other_field(self):
         self.browser.choose("editor/size")
         colours = self.browser.driver.execute_script("""

@@ -58,7 +58,7 @@ export class Details {
     this.setting = setting;
     this.type = pending?.type ?? editedType(setting);
     // Elements that look the same stay: the user may be typing into one.
-    if (this.box.hidden || this.drawn !== this.state()) {
+    if (this.box.hidden || JSON.stringify(this.drawn) !== JSON.stringify(this.state())) {
       this.draw();
       if (hadFocus) this.focus();
     }
@@ -71,10 +71,11 @@ export class Details {
     if (own || !this.setting.isNew) this.take(own ?? this.setting);
   }
 
-  /// Everything shown about the setting except its history.
+  /// Everything shown about the setting except its history. It is compared only when the program has described the setting again: writing
+  /// a long text as JSON takes longer than typing a letter.
   state() {
     const { setting, ...pending } = this.changes.get(this.setting) ?? {};
-    return JSON.stringify([this.setting, pending]);
+    return [{ ...this.setting }, pending];
   }
 
   hide() {

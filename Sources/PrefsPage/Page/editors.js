@@ -74,8 +74,12 @@ function textEditor({ type, text, label, changed }) {
     else return;
     event.preventDefault();
   });
+  const most = 20;
   const grow = () => {
-    area.rows = Math.min(20, Math.max(1, area.value.split("\n").length, Math.ceil(area.value.length / 44)));
+    // A long text is not searched for the ends of its lines with each letter.
+    const { value } = area;
+    const rows = value.length >= most * 44 ? most : Math.min(most, Math.max(1, value.split("\n").length, Math.ceil(value.length / 44)));
+    if (area.rows !== rows) area.rows = rows;
   };
   area.addEventListener("input", () => { grow(); changed(); });
   grow();
