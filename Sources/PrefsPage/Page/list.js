@@ -3,6 +3,7 @@
 import { call } from "./server.js";
 import { cellsOf, columnHead, columnRow } from "./columns.js";
 import { collectionName, element, identity, shortTime, timeText, visible } from "./elements.js";
+import { baseType } from "./limits.js";
 import { RowEditing } from "./rows.js";
 
 const blockSize = 100;
@@ -321,7 +322,7 @@ export class SettingsList {
       element("span", { class: "summary", dir: "auto", role: "gridcell" }, setting.problem ?? visible(setting.summary)),
       element("span", { class: "act", role: "gridcell" }, this.editing.reset(setting, pending)),
       element("span", { class: "type", role: "gridcell", title: isByTime ? timeText(setting.modified) : undefined },
-        isByTime ? shortTime(setting.modified) : setting.type));
+        isByTime ? shortTime(setting.modified) : baseType(setting.type)));
   }
 
   /// Selects a row, and changes its value there; in the details if the row has no room.
