@@ -64,6 +64,23 @@ class OrderTests(PageCase):
         self.store.prefs("set", "-c", "web", "http.timeout", "3")
         self.browser.wait(lambda: "# ▸ http 4" in self.lines())
 
+    def test_the_order_and_what_is_folded_are_kept_when_the_page_is_opened_again(self):
+        # All is open at first, in the order of names.
+        self.assertEqual(Select(self.browser.one("#order")).first_selected_option.text, "By name")
+        self.order("In sections")
+        self.fold("http")
+        self.fold("notes")
+        self.browser.wait(lambda: "# ▸ notes 2" in self.lines() and "# ▸ http 3" in self.lines())
+        self.fold("notes")
+        self.browser.wait(lambda: "# ▾ notes 2" in self.lines())
+        self.browser.driver.refresh()
+        self.browser.wait(lambda: "This page has ended" in self.browser.text("h1"))
+        self.browser.open(self.page.another_address())
+        self.browser.wait(lambda: "# ▸ http 3" in self.lines() and "# ▾ notes 2" in self.lines())
+        self.assertEqual(Select(self.browser.one("#order")).first_selected_option.text, "In sections")
+        # The browser itself has nothing of it.
+        self.assertEqual(self.browser.driver.execute_script("return localStorage.length + sessionStorage.length"), 0)
+
     def test_the_keyboard_folds(self):
         self.order("In sections")
         self.browser.wait(lambda: self.lines()[0] == "# ▾ editor 10")

@@ -1,6 +1,9 @@
-"""Environments as columns: compared, changed in place, and copied across."""
+"""Environments, tenants and administrators as columns: compared, changed in place, and copied across."""
 
 import json
+import os
+import shutil
+import tempfile
 import unittest
 
 from selenium.webdriver.common.keys import Keys
@@ -45,6 +48,11 @@ class ColumnCase(PageCase):
         return self.browser.wait(find)
 
 
+    def click_cell(self, name, column, selector=""):
+        """Clicks a cell, also if it is drawn again meanwhile."""
+        self.browser.wait(lambda: self.cell(name, column, selector).click() or True)
+
+
 class ColumnTests(ColumnCase):
     def test_one_click_shows_the_environments_side_by_side_and_marks_what_differs(self):
         self.compare()
@@ -66,17 +74,17 @@ class ColumnTests(ColumnCase):
 
     def test_a_value_is_changed_in_its_column_with_undo_and_reset(self):
         self.compare()
-        self.cell("net/limit", 2, ".editable").click()
+        self.click_cell("net/limit", 2, ".editable")
         self.browser.wait(lambda: self.cell("net/limit", 2, "input").get_attribute("value") == "500")
         self.browser.keys("700", Keys.ENTER)
         self.wait_value("net@test/limit", "700")
         self.browser.wait(lambda: self.table()["net/limit"] == ["500", "100*", "700*"])
         self.assertEqual(self.stored("net/limit"), "500")
-        self.cell("net/on", 1, "input").click()
+        self.click_cell("net/on", 1, "input")
         self.wait_value("net@staging/on", "false")
         self.browser.click("#undo")
         self.browser.wait(lambda: self.table()["net/on"] == ["true", "true", "true"])
-        self.cell("net/limit", 1, ".reset").click()
+        self.click_cell("net/limit", 1, ".reset")
         self.browser.wait(lambda: self.table()["net/limit"][1] == "500")
         self.assertIsNone(self.stored("net@staging/limit"))
 
@@ -102,7 +110,7 @@ class ColumnTests(ColumnCase):
 
     def test_one_value_is_copied_across_after_a_look(self):
         self.compare()
-        self.cell("net/limit", 1, ".summary").click()
+        self.click_cell("net/limit", 1, ".summary")
         self.browser.wait(lambda: self.browser.text("#details-title") == "net@staging/limit")
         Select(self.browser.one("#copy-to")).select_by_visible_text("net@test")
         self.browser.click("#copy-across")
@@ -174,9 +182,99 @@ class ReadOnlyColumnTests(ColumnCase):
         self.compare()
         self.browser.click("#collections [data-collection='c:net']")
         self.assertEqual(self.browser.all(".cell input, .cell .reset, .cell .editable, #columns button"), [])
-        self.cell("net/limit", 0).click()
+        self.click_cell("net/limit", 0)
         self.browser.wait(lambda: self.browser.text("#details-title") == "net/limit")
         self.assertEqual(self.browser.all("#copy-across"), [])
+
+
+class TenantTests(ColumnCase):
+    def prepare(self):
+        super().prepare()
+        self.store.prefs("env", "create", "acme/net@staging")
+        self.store.prefs("set", "-c", "acme/net", "limit", "--int", "7")
+        self.store.prefs("set", "-c", "globex/net", "colour", "green")
+        # No collection of this name is known.
+        self.store.prefs("set", "-c", "acme/other", "limit", "--int", "7")
+
+    def labels(self):
+        return [label.text for label in self.browser.all("#columns .label")]
+
+    def test_tenants_stand_beside_the_collection_and_what_differs_is_marked(self):
+        self.compare()
+        self.assertEqual(self.labels(), ["Collection itself", "@staging", "@test", "acme/…", "acme/…@staging", "globex/…"])
+        self.browser.wait(lambda: self.table()["net/limit"] == ["500", "100*", "500", "7*", "7*", "not set*"])
+        self.assertEqual(self.table()["net/colour"], ["blue", "blue", "blue", "not set*", "not set*", "green*"])
+        self.browser.click("#collections [data-collection='c:acme/net']")
+        self.browser.wait(lambda: self.labels() == ["net", "net@staging", "net@test", "acme/net", "acme/net@staging", "globex/net"])
+        self.browser.click("#collections [data-collection='c:acme/other']")
+        self.browser.wait(lambda: self.browser.names() == ["acme/other/limit"])
+
+    def test_a_value_of_a_tenant_is_changed_in_its_column_and_copied_to_another_tenant(self):
+        self.compare()
+        self.click_cell("net/limit", 3, ".editable")
+        self.browser.wait(lambda: self.cell("net/limit", 3, "input").get_attribute("value") == "7")
+        self.browser.keys("8", Keys.ENTER)
+        self.browser.wait(lambda: self.table()["net/limit"] == ["500", "100*", "500", "8*", "8*", "not set*"])
+        self.assertEqual(self.store.prefs("get", "-c", "acme/net", "limit"), "8\n")
+        self.click_cell("net/limit", 3, ".summary")
+        self.browser.wait(lambda: self.browser.text("#details-title") == "acme/net/limit")
+        Select(self.browser.one("#copy-to")).select_by_visible_text("globex/net")
+        self.browser.click("#copy-across")
+        self.browser.wait(lambda: "globex/net/limit" in (self.browser.text("dialog .review") or ""))
+        self.browser.click("#apply")
+        self.browser.wait(lambda: self.table()["net/limit"][5] == "8*")
+        self.assertEqual(self.store.prefs("get", "-c", "globex/net", "limit"), "8\n")
+
+
+class AdministratorTests(ColumnCase):
+    def setUp(self):
+        self.managed = tempfile.mkdtemp(prefix="prefs-managed-")
+        os.chmod(self.managed, 0o755)
+        self.addCleanup(shutil.rmtree, self.managed)
+        os.makedirs(os.path.join(self.managed, "net.d"))
+        self.write({"colour": "grey", "extra": "given", "locked": {"on": False}})
+        self.environment = {"PREFS_MANAGED_DIR": self.managed}
+        super().setUp()
+
+    def write(self, settings):
+        path = os.path.join(self.managed, "net.d", "10.json")
+        with open(path + ".new", "w") as file:
+            json.dump(settings, file)
+        os.rename(path + ".new", path)
+
+    def test_what_an_administrator_gives_stands_beside_what_is_set(self):
+        self.compare()
+        self.browser.wait(lambda: self.table() == {
+            "net/colour": ["blue", "grey*", "blue", "blue"], "net/extra": ["given", "given", "given", "only here*"],
+            "net/limit": ["500", "", "100*", "500"], "net/on": ["false"] * 4, "net/password": ["<secret: 14 bytes>", ""] + ["<secret: 14 bytes>"] * 2})
+        self.assertEqual(self.cell("net/on", 1, ".tag").text, "locked")
+        self.assertIn("default", self.cell("net/colour", 1, ".summary").text)
+        self.assertIn("10.json", self.cell("net/colour", 1).get_attribute("title"))
+        self.assertEqual(self.browser.all("#row-0-1 .editable, #row-0-1 .reset"), [])
+        self.browser.click("#only-different")
+        self.browser.wait(lambda: list(self.table()) == ["net/colour", "net/extra", "net/limit"])
+        # Followed as it changes.
+        self.write({"colour": "blue"})
+        self.browser.wait(lambda: list(self.table()) == ["net/extra", "net/limit"])
+
+    def test_what_an_administrator_gives_is_copied_to_a_collection_after_a_look(self):
+        self.compare()
+        self.click_cell("net/colour", 1, ".copy")
+        self.browser.wait(lambda: "blue → grey" in (self.browser.text("dialog .review") or ""))
+        Select(self.browser.one("#copy-into")).select_by_visible_text("net@staging")
+        self.browser.wait(lambda: "net@staging/colour" in (self.browser.text("dialog .review") or ""))
+        self.browser.click("#apply")
+        self.wait_value("net@staging/colour", "grey")
+        self.browser.wait(lambda: self.table()["net/colour"] == ["blue", "grey*", "grey*", "blue"])
+        self.browser.click("#undo")
+        self.browser.wait(lambda: self.stored("net@staging/colour") is None)
+
+    def test_a_locked_value_is_copied_nowhere_because_it_holds_there_anyway(self):
+        self.compare()
+        self.browser.click("#collections [data-collection='c:net']")
+        self.browser.click("[aria-label='Copy all that an administrator gives for net']")
+        self.browser.wait(lambda: "locked" in (self.browser.text("dialog .review .problem") or ""))
+        self.assertFalse(self.browser.one("#apply").is_enabled())
 
 
 class NoEnvironmentTests(PageCase):

@@ -176,6 +176,50 @@ class EditingTests(PageCase):
         options = self.browser.driver.execute_script("return [...document.querySelectorAll('#new-collections option')].map((option) => option.value)")
         self.assertIn("notes", options)
 
+    def test_a_new_setting_is_not_made_in_an_environment_that_is_not_there(self):
+        self.store.prefs("env", "create", "notes@staging")
+        self.browser.click("#new")
+        self.browser.fill("#new-collection", "notes@stagin")
+        self.browser.fill("#new-key", "fresh")
+        self.browser.press("Go on", "dialog")
+        self.browser.wait(lambda: "there is no environment notes@stagin" in self.browser.text("dialog"))
+        self.browser.fill("#new-collection", "notes@staging")
+        self.browser.press("Go on", "dialog")
+        self.browser.wait(lambda: self.browser.text("#details-title") == "notes@staging/fresh")
+        self.browser.fill("#editor textarea", "there")
+        self.browser.click("#save")
+        self.wait_value("notes@staging/fresh", "there")
+
+    def test_a_letter_in_a_long_text_is_there_at_once(self):
+        self.store.prefs("set", "notes/long", "-", input="The milk, the bread, and so on.\n" * 10_000)
+        self.browser.choose("notes/long")
+        times = self.browser.driver.execute_async_script("""
+            const done = arguments[0], area = document.querySelector('#editor textarea');
+            area.focus();
+            area.setSelectionRange(9, 9);
+            (async () => {
+              const times = [];
+              for (let round = 0; round < 9; round += 1) {
+                const start = performance.now();
+                document.execCommand('insertText', false, 'x');
+                times.push(performance.now() - start);
+                await new Promise((resolve) => requestAnimationFrame(resolve));
+              }
+              done(times);
+            })();""")
+        self.assertLess(sorted(times)[4], 25)
+        self.browser.wait(lambda: self.browser.text("#pending").startswith("1 change is not saved."))
+        # What was typed after the bar was drawn is in its difference.
+        self.browser.click("#review")
+        self.browser.wait(lambda: "x" * 9 in (self.browser.text("dialog .review") or ""))
+
+    def test_a_number_looks_like_any_other_field(self):
+        self.browser.choose("editor/size")
+        colours = self.browser.driver.execute_script("""
+            const look = (node) => { const { color, backgroundColor, opacity } = getComputedStyle(node); return [color, backgroundColor, opacity]; };
+            return [look(document.querySelector('#editor input')), look(document.getElementById('search'))]""")
+        self.assertEqual(*colours)
+
     def test_a_setting_goes_back_to_its_default_and_the_undo_brings_it_back(self):
         self.browser.choose("editor/theme")
         self.browser.click("#remove")

@@ -1,5 +1,9 @@
 """The page in a Firefox with a window: what it is used for most, seven tabs, and a program that is gone."""
 
+import json
+import os
+import shutil
+import tempfile
 import unittest
 
 from cases import BINARIES, HOLD, PageCase
@@ -20,6 +24,11 @@ class FirefoxTests(PageCase):
         cls.addClassCleanup(cls.firefox.close)
 
     def setUp(self):
+        self.managed = tempfile.mkdtemp(prefix="prefs-managed-")
+        os.chmod(self.managed, 0o755)
+        self.addCleanup(shutil.rmtree, self.managed)
+        os.mkdir(os.path.join(self.managed, "notes.d"))
+        self.environment = {"PREFS_MANAGED_DIR": self.managed}
         super().setUp()
         self.open_page()
 
@@ -155,6 +164,24 @@ class FirefoxTests(PageCase):
         firefox.wait(lambda: "3 → 8" in (firefox.text("dialog .review") or ""))
         firefox.click("#apply:enabled")
         self.wait_value("notes/count", "8")
+
+    def test_tenants_and_what_an_administrator_gives_are_columns_too(self):
+        firefox = self.firefox
+        self.store.prefs("set", "-c", "acme/notes", "count", "--int", "5")
+        path = os.path.join(self.managed, "notes.d", "10.json")
+        with open(path + ".new", "w") as file:
+            json.dump({"count": 4}, file)
+        os.rename(path + ".new", path)
+        firefox.click("#compare:not([hidden])")
+        firefox.wait(lambda: [firefox.text(f"[id='row-0-{column}'] .value") for column in range(3)] == ["3", "4", "5"])
+        firefox.click("[id='row-0-2'] .editable")
+        firefox.type("[id='row-0-2'] input", "8\ue007")
+        firefox.wait(lambda: firefox.text("[id='row-0-2'] .value") == "8")
+        self.assertEqual(self.store.prefs("get", "-c", "acme/notes", "count"), "8\n")
+        firefox.click("[id='row-0-1'] .copy")
+        firefox.wait(lambda: "3 → 4" in (firefox.text("dialog .review") or ""))
+        firefox.click("#apply:enabled")
+        self.wait_value("notes/count", "4")
 
     def test_the_history_of_a_number_is_a_line_and_large_limits_keep_their_digits(self):
         firefox = self.firefox

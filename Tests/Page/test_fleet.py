@@ -1,5 +1,7 @@
 """A store of a fleet: where settings go, its members, and its conflicts."""
 
+import os
+import shutil
 import unittest
 
 from axe_core_python.selenium import Axe
@@ -75,6 +77,51 @@ class FleetTests(PageCase):
         self.browser.press("Keep as it is", "#conflicts")
         self.browser.wait(lambda: self.browser.all("#no-conflicts"))
         self.assertEqual(self.stored("notes/first"), "theirs")
+
+
+class ProgramCase(PageCase):
+    """The page beside another prefs-fleet than the built one."""
+
+    def prepare(self):
+        super().prepare()
+        self.store.prefs("set", "notes/first", "mine")
+        self.store.prefs("fleet", "create", "team", "--at", f"file://{self.store.home}/carrier", "--collection", "notes")
+        folder = os.path.join(self.store.home, "programs")
+        os.mkdir(folder)
+        for name in ["prefs", "prefs-ui"]:
+            shutil.copy(os.path.join(BINARIES, name), folder)
+        self.store.binaries = folder
+        self.program = os.path.join(folder, "prefs-fleet")
+
+    def write(self, lines):
+        with open(self.program, "w") as file:
+            file.write("#!/bin/sh\n" + lines)
+        os.chmod(self.program, 0o755)
+
+    def show(self):
+        self.browser.click("#fleet")
+        self.browser.wait(lambda: self.browser.text("dialog h2") == "The fleet")
+
+    def assert_fallback(self):
+        self.show()
+        self.assertIn("The command “prefs fleet members” shows them", self.browser.text("dialog"))
+        # The rest of the view is there.
+        self.assertIn(f"file://{self.store.home}/carrier", self.browser.text("dialog"))
+        self.assertTrue(self.browser.one("#no-conflicts").is_displayed())
+        self.assertEqual(self.browser.all("#members"), [])
+        self.browser.press("Close", "dialog")
+        self.browser.choose("notes/first")
+
+    def test_the_view_says_what_shows_the_members_where_the_program_is_missing_or_fails(self):
+        self.assert_fallback()
+        for lines in ["exit 1\n", "echo nonsense\n", "echo '[]'; exit 1\n", "kill -9 $$\n"]:
+            self.write(lines)
+            self.assert_fallback()
+        # It is asked again each time.
+        self.write("""echo '[{"name": "desk", "role": "admin", "standing": "admitted", "isThisStore": true, "invited": null}]'\n""")
+        self.show()
+        self.assertIn("desk", self.browser.text("#members"))
+        self.browser.press("Close", "dialog")
 
 
 class NoFleetTests(PageCase):

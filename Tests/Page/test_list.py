@@ -42,6 +42,24 @@ class ListTests(PageCase):
         row = self.browser.wait(lambda: self.browser.row("notes/family"))
         self.assertEqual(row["value"], "\U0001f468\u200d\U0001f469 \u0645\u06cc\u200c\u062e a\\u200db")
 
+    def test_texts_are_written_in_their_own_direction(self):
+        self.store.prefs("set", "notes/greeting", "\u05e9\u05dc\u05d5\u05dd, world")
+        row = self.browser.wait(lambda: self.browser.row("notes/greeting"))
+        cell = f"#row-{row['index']} .value"
+        direction = "return getComputedStyle(document.querySelector(arguments[0])).direction"
+        self.assertEqual(self.browser.driver.execute_script(direction, cell), "rtl")
+        self.browser.click(cell)
+        self.browser.wait(lambda: self.browser.all(f"{cell} input"))
+        self.assertEqual(self.browser.driver.execute_script(direction, f"{cell} input"), "rtl")
+        self.browser.choose("notes/count")
+        self.assertEqual(self.browser.driver.execute_script(direction, "#details-title"), "ltr")
+
+    def test_types_are_words(self):
+        index = self.browser.row("editor/shortcuts")["index"]
+        self.assertEqual(self.browser.text(f"#row-{index} .type"), "dict")
+        self.browser.choose("editor/shortcuts")
+        self.assertIn("dictionary of texts", self.browser.text("#details dl"))
+
     def test_search_never_finds_a_secret(self):
         self.browser.search("hunter2")
         self.browser.wait(lambda: self.browser.text("#count") == "0 settings")

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -153,6 +154,17 @@ class OneStateTests(PageCase):
         self.browser.wait(lambda: self.browser.one("#editor textarea").get_attribute("value") == "one of thousands")
         self.browser.wait(lambda: "1 changed meanwhile" in self.browser.text("#pending"))
         self.browser.wait(lambda: self.browser.row("notes/first")["value"] == "one of thousands")
+
+
+class SlowTests(PageCase):
+    def test_a_program_that_does_not_answer_is_named_until_it_does(self):
+        self.addCleanup(self.page.process.send_signal, signal.SIGCONT)
+        self.page.process.send_signal(signal.SIGSTOP)
+        self.browser.search("milk")
+        self.browser.wait(lambda: self.browser.text("#connection") == "The program has not answered yet.")
+        self.page.process.send_signal(signal.SIGCONT)
+        self.browser.wait(lambda: self.browser.text("#connection") == "")
+        self.browser.wait(lambda: self.browser.names() == ["notes/first"])
 
 
 class ManagedTests(PageCase):

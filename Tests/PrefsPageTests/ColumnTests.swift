@@ -3,7 +3,7 @@ import Testing
 
 @testable import PrefsPage
 
-@Suite("Environments as columns", .serialized) struct ColumnTests {
+@Suite("Collections as columns", .serialized) struct ColumnTests {
   private func page(readOnly: Bool = false, collections: [String] = []) async throws -> ServedPage {
     try await ServedPage(readOnly: readOnly, collections: collections) { transaction in
       try transaction.setObject(500, forKey: "limit", inCollection: "web")
@@ -52,6 +52,44 @@ import Testing
     let listed = try await page.call("list", #"{"columns":true,"collection":"log"}"#, session: session)
     #expect(listed.object["columns"] == nil)
     #expect(listed.object["total"] as? Int == 1)
+    try await page.close()
+  }
+
+  @Test("A tenant's part of a collection is a column, unless programs declare that tenants have none")
+  func tenants() async throws {
+    let page = try await ServedPage { transaction in
+      try transaction.setObject(5, forKey: "limit", inCollection: "billing")
+      try transaction.setObject(7, forKey: "limit", inCollection: "acme/billing")
+      try transaction.setObject(5, forKey: "limit", inCollection: "globex/billing")
+      _ = try transaction.makeEnvironment("test", of: "globex/billing")
+      try transaction.setObject(6, forKey: "limit", inCollection: "globex/billing@test")
+      // What this is a part of is not known.
+      try transaction.setObject(1, forKey: "limit", inCollection: "acme/unknown")
+      try transaction.setObject(1, forKey: "size", inCollection: "shared")
+      try transaction.setObject(2, forKey: "size", inCollection: "acme/shared")
+      try transaction.declare([Declaration("size", in: "shared", type: .int)], by: "shared")
+    }
+    let session = try await page.session()
+    #expect(try await table(page, session) == ["billing/limit": ["5", "7*", "5", "6*"]])
+    #expect(try await table(page, session, #","onlyDifferent":true,"collection":"acme/billing""#).count == 1)
+    let answer = try await page.call("setting", #"{"collection":"acme/billing","key":"limit"}"#, session: session)
+    #expect(answer.object["siblings"] as? [String] == ["billing", "globex/billing", "globex/billing@test"])
+    try await page.close()
+  }
+
+  @Test("What only the store knows to differ is found among all rows: an environment without its collection")
+  func uncertain() async throws {
+    let page = try await ServedPage(collections: ["web@staging", "web@test"]) { transaction in
+      for key in ["a", "b", "c"] { try transaction.setObject(1, forKey: key, inCollection: "web") }
+      _ = try transaction.makeEnvironment("staging", of: "web")
+      _ = try transaction.makeEnvironment("test", of: "web")
+      try transaction.setObject(1, forKey: "a", inCollection: "web@staging")
+      try transaction.setObject(2, forKey: "c", inCollection: "web@test")
+    }
+    let session = try await page.session()
+    #expect(try await table(page, session).count == 3)
+    #expect(try await table(page, session, #","onlyDifferent":true"#) == ["web/c": ["1", "2*"]])
+    #expect(try await table(page, session, #","onlyDifferent":true,"offset":1"#).isEmpty)
     try await page.close()
   }
 

@@ -212,6 +212,24 @@ import Testing
     #expect(passed(nil, nil) == nil)
   }
 
+  @Test("A page of some collections does not say of another one whether it keeps history, or what changed there")
+  func timelineOfOthers() async throws {
+    let page = try await ServedPage(collections: ["web"]) { transaction in
+      try transaction.setObject(1, forKey: "limit", inCollection: "web")
+      try transaction.setObject(1, forKey: "hidden", inCollection: "other")
+    }
+    let session = try await page.session()
+    for name in ["other", "absent"] {
+      let answer = try await page.call("timeline", #"{"collection":"\#(name)"}"#, session: session)
+      #expect(answer.status == 422)
+      #expect(answer.object["without"] == nil)
+    }
+    let all = try await page.call("timeline", session: session)
+    #expect(all.object["without"] as? [String] == ["web"])
+    #expect(!all.body.contains("other"))
+    try await page.close()
+  }
+
   @Test("Idle connections do not block the page for others")
   func silentConnections() async throws {
     let page = try await ServedPage()

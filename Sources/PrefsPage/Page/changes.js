@@ -22,8 +22,13 @@ export class Changes {
 
   /// Collects a change: `{setting, type, text}`, `{setting, restore}` or `{setting, remove}`; `problem` if it cannot be saved.
   collect(change) {
-    this.pending.set(identity(change.setting), change);
-    this.draw();
+    const name = identity(change.setting);
+    const before = this.pending.get(name);
+    this.pending.set(name, change);
+    // While a text is typed, what is shown of it elsewhere stays the same.
+    const isSame = before && [before, change].every(({ remove, restore }) => !remove && restore === undefined)
+      && Boolean(before.problem) === Boolean(change.problem) && Boolean(before.theirs) === Boolean(change.theirs);
+    if (!isSame) this.draw();
   }
 
   drop(setting) {
@@ -32,7 +37,8 @@ export class Changes {
   }
 
   draw() {
-    const changes = [...this.pending.values()];
+    const all = () => [...this.pending.values()];
+    const changes = all();
     const problems = changes.filter(({ problem }) => problem).length;
     const conflicts = changes.filter(({ theirs }) => theirs).length;
     const count = changes.length === 1 ? "1 change is not saved." : `${changes.length} changes are not saved.`;
@@ -41,9 +47,9 @@ export class Changes {
       element("span", {}, count, problems > 0 && ` ${problems} cannot be saved.`,
         conflicts > 0 && ` ${conflicts} changed meanwhile.`),
       element("button", { type: "button", id: "discard", onclick: () => this.discard() }, "Discard"),
-      element("button", { type: "button", id: "review", onclick: () => this.hooks.review(changes) }, "Show the difference"),
+      element("button", { type: "button", id: "review", onclick: () => this.hooks.review(all()) }, "Show the difference"),
       element("button", { type: "button", id: "save", class: "main", disabled: problems + conflicts > 0,
-        onclick: () => changes.length > 1 ? this.hooks.review(changes) : this.save() }, changes.length > 1 ? "Save all…" : "Save"));
+        onclick: () => changes.length > 1 ? this.hooks.review(all()) : this.save() }, changes.length > 1 ? "Save all…" : "Save"));
     this.hooks.changed();
   }
 

@@ -4,7 +4,7 @@ import { call } from "./server.js";
 import { lineChart } from "./chart.js";
 import { authorText, collectionName, copy, element, fill, identity, marked, message, nameOf, shortValue, timeText, visible } from "./elements.js";
 import { dateField, editedType, editorFor, types } from "./editors.js";
-import { baseType } from "./limits.js";
+import { baseType, typeText } from "./limits.js";
 import { newText } from "./changes.js";
 
 /// How long a revealed value is shown, in seconds.
@@ -58,7 +58,7 @@ export class Details {
     this.setting = setting;
     this.type = pending?.type ?? editedType(setting);
     // Elements that look the same stay: the user may be typing into one.
-    if (this.box.hidden || this.drawn !== this.state()) {
+    if (this.box.hidden || JSON.stringify(this.drawn) !== JSON.stringify(this.state())) {
       this.draw();
       if (hadFocus) this.focus();
     }
@@ -71,10 +71,11 @@ export class Details {
     if (own || !this.setting.isNew) this.take(own ?? this.setting);
   }
 
-  /// Everything shown about the setting except its history.
+  /// Everything shown about the setting except its history. It is compared only when the program has described the setting again: writing
+  /// a long text as JSON takes longer than typing a letter.
   state() {
     const { setting, ...pending } = this.changes.get(this.setting) ?? {};
-    return JSON.stringify([this.setting, pending]);
+    return [{ ...this.setting }, pending];
   }
 
   hide() {
@@ -103,9 +104,9 @@ export class Details {
     this.box.hidden = false;
     fill(this.box,
       element("div", { class: "title" },
-        element("h2", { id: "details-title" }, visible(nameOf(setting))),
+        element("h2", { id: "details-title", dir: "auto" }, visible(nameOf(setting))),
         element("button", { type: "button", class: "plain", "aria-label": "Close", onclick: () => this.hooks.close() }, "×")),
-      setting.summary && element("p", { class: "summary" }, visible(setting.summary)),
+      setting.summary && element("p", { class: "summary", dir: "auto" }, visible(setting.summary)),
       setting.problem && element("p", { class: "problem", role: "note" }, `It ${visible(setting.problem)}`),
       setting.locked && element("p", { class: "locked", role: "note" },
         `An administrator of this computer has locked it, in ${visible(setting.locked)}.`),
@@ -139,7 +140,7 @@ export class Details {
     if (setting.hidden && setting.origin !== "default") area.append(this.hiddenValue());
     if (setting.long) area.append(element("p", {}, `${setting.shownSize.toLocaleString()} bytes: too long to be shown here.`));
     if (isReadOnly) {
-      if (!setting.hidden && !setting.long) area.append(element("pre", { class: "value" }, visible(setting.text ?? "not set")));
+      if (!setting.hidden && !setting.long) area.append(element("pre", { class: "value", dir: "auto" }, visible(setting.text ?? "not set")));
       return area;
     }
     if (setting.long && pending?.text === undefined) return this.withButtons(area, pending, false);
@@ -194,7 +195,7 @@ export class Details {
     const declaration = setting.declaration;
     const origin = { store: "this store", default: "the default" }[setting.origin] ?? setting.origin?.replace(/^parent:/, "");
     const facts = [
-      ["Type", declaration?.type ?? setting.type],
+      ["Type", typeText(declaration?.type ?? setting.type)],
       ["Default", declaration && defaultText(declaration)],
       ["Effect", declaration && (declaration.effect === "restart" ? "when the program next starts" : "immediately")],
       ["Since", declaration?.since], ["Deprecated", declaration?.deprecated], ["Declared by", setting.declaredBy],
@@ -366,7 +367,7 @@ export class Details {
 
   hiddenValue() {
     const { setting } = this;
-    const shown = element("span", { id: "secret" }, shortValue(setting));
+    const shown = element("span", { id: "secret", dir: "auto" }, shortValue(setting));
     if (!this.hooks.mayReveal()) return element("p", { class: "line" }, shown);
     const line = element("p", { class: "line" }, shown);
     const button = element("button", { type: "button", id: "reveal", onclick: async () => {
@@ -487,7 +488,7 @@ export function difference(before, after) {
   // Numbers, single words, and what stands for secrets are clearer as a whole.
   const isShort = before.length <= 24 && after.length <= 24 && !/\s/.test(before + after);
   if (isShort || /^<(secret|sealed)\b/.test(before) || /^<(secret|sealed)\b/.test(after)) {
-    return element("p", { class: "difference" }, before && element("del", {}, before), before && " → ", element("ins", {}, after));
+    return element("p", { class: "difference", dir: "auto" }, before && element("del", {}, before), before && " → ", element("ins", {}, after));
   }
   const [a, b] = [[...before], [...after]];
   let start = 0;
@@ -495,6 +496,6 @@ export function difference(before, after) {
   let end = 0;
   while (end < Math.min(a.length, b.length) - start && a.at(-1 - end) === b.at(-1 - end)) end += 1;
   const part = (letters) => letters.slice(start, letters.length - end).join("");
-  return element("p", { class: "difference" }, a.slice(0, start).join(""),
+  return element("p", { class: "difference", dir: "auto" }, a.slice(0, start).join(""),
     part(a) && element("del", {}, part(a)), part(b) && element("ins", {}, part(b)), a.slice(a.length - end).join(""));
 }

@@ -90,7 +90,7 @@ export function review(changes, save) {
   return open("What will change", [element("p", {}, "All changes are saved in one transaction, or none."), element("ul", { class: "review" }, rows)], buttons);
 }
 
-/// Asks for the name of a new setting; suggests the existing collections.
+/// Asks for the name of a new setting; suggests the existing collections. Resolves to the setting as the program describes it.
 export async function askName(collection, collections) {
   const place = element("input", { type: "text", value: collection ?? "", id: "new-collection", spellcheck: false, list: "new-collections" });
   const problem = element("p", { class: "problem", role: "alert" });
@@ -98,10 +98,15 @@ export async function askName(collection, collections) {
   return open("A new setting", [
     element("p", {}, element("label", {}, "Collection ", place)), element("p", {}, element("label", {}, "Key ", key)),
     element("datalist", { id: "new-collections" }, collections.map(({ name }) => element("option", { value: name }))), problem,
-  ], [cancel, { label: "Go on", isMain: true, act: (close) => {
+  ], [cancel, { label: "Go on", isMain: true, act: async (close) => {
     const name = { collection: place.value, key: key.value };
     problem.textContent = nameProblem(name) ?? "";
-    if (problem.textContent === "") close(name);
+    if (problem.textContent !== "") return;
+    try {
+      close(await call("setting", { ...name, isNew: true }));
+    } catch (error) {
+      problem.textContent = visible(error.message);
+    }
   } }]);
 }
 
@@ -143,7 +148,7 @@ export function showHelp() {
     element("h3", {}, "In the list"),
     rows([
       [keys("/"), "search"], [keys("↑", "↓"), "walk through the list"],
-      [keys("←", "→"), "fold a section; among environments, walk through the columns"], [keys("Enter"), "edit the setting beside the list"],
+      [keys("←", "→"), "fold a section; walk through the columns"], [keys("Enter"), "edit the setting beside the list"],
       [keys("F2"), "edit the value in its row; Enter saves, Escape goes back"],
       [keys("Ctrl", "Z"), "undo the last save"], [keys("Ctrl", "Y"), "redo it"], [keys("?"), "show this"],
     ]),

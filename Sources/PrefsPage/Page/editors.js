@@ -49,7 +49,7 @@ export function editorFor({ setting, type, text, changed, label = labelOfDetails
 function lineEditor({ type, text, label, changed }) {
   const isNumber = type === "int" || type === "double";
   const input = element("input", {
-    ...label, type: "text", value: text, spellcheck: false, oninput: changed,
+    ...label, type: "text", dir: isNumber ? "ltr" : "auto", value: text, spellcheck: false, oninput: changed,
     inputMode: isNumber ? "decimal" : "text", class: isNumber ? "number" : "",
   });
   if (type === "int") {
@@ -74,8 +74,12 @@ function textEditor({ type, text, label, changed }) {
     else return;
     event.preventDefault();
   });
+  const most = 20;
   const grow = () => {
-    area.rows = Math.min(20, Math.max(1, area.value.split("\n").length, Math.ceil(area.value.length / 44)));
+    // A long text is not searched for the ends of its lines with each letter.
+    const { value } = area;
+    const rows = value.length >= most * 44 ? most : Math.min(most, Math.max(1, value.split("\n").length, Math.ceil(value.length / 44)));
+    if (area.rows !== rows) area.rows = rows;
   };
   area.addEventListener("input", () => { grow(); changed(); });
   grow();
@@ -233,7 +237,7 @@ function leaf(node, redraw, changed, name) {
     case "bool": return element("input", { type: "checkbox", checked: node.value, "aria-label": name,
       onchange: (event) => { node.value = event.target.checked; changed(); } });
     case "null": return element("em", {}, "nothing");
-    default: return element("input", { type: "text", value: node.text, "aria-label": name, spellcheck: false,
+    default: return element("input", { type: "text", dir: "auto", value: node.text, "aria-label": name, spellcheck: false,
       class: node.kind === "number" ? "number" : "", oninput: (event) => { node.text = event.target.value; changed(); } });
   }
 }

@@ -5,6 +5,21 @@ const integer = /^[+-]?[0-9]+$/;
 /// The type of a declaration without its element type.
 export function baseType(type) { return type.replace(/<.*$/, ""); }
 
+const plurals = { string: "texts", int: "whole numbers", double: "numbers", bool: "switches", date: "dates", array: "lists", dict: "dictionaries",
+  url: "URLs", uuid: "UUIDs", secret: "secrets" };
+
+/// A type in words: the elements of a list and of a dictionary are not written in angle brackets.
+export function typeText(type) {
+  const composed = /^(array|dict)<(.*)>$/.exec(type);
+  if (!composed) return type;
+  return `${composed[1] === "array" ? "list" : "dictionary"} of ${elements(composed[2])}`;
+}
+
+function elements(type) {
+  const composed = /^(array|dict)<(.*)>$/.exec(type);
+  return composed ? `${plurals[composed[1]]} of ${elements(composed[2])}` : plurals[type] ?? `${type} values`;
+}
+
 /// Why a text is not a value of a type, as a sentence; undefined if it is one.
 export function problemOfText(text, type) {
   switch (type) {

@@ -3,6 +3,7 @@
 import { call } from "./server.js";
 import { cellsOf, columnHead, columnRow } from "./columns.js";
 import { collectionName, element, identity, shortTime, timeText, visible } from "./elements.js";
+import { baseType } from "./limits.js";
 import { RowEditing } from "./rows.js";
 
 const blockSize = 100;
@@ -14,7 +15,7 @@ const markTime = 4000;
 
 export class SettingsList {
   /// - hooks: `selected(setting)`, `opened()`, `counted(answer)`, `pendingFor(setting)`, `failed(error)`, `isReadOnly()`,
-  /// `save(change)`, `collect(change)`, `isOwn(before, after)`, `copyColumn(from, others)`.
+  /// `save(change)`, `collect(change)`, `isOwn(before, after)`, `copyColumn(from, others)`, and `arranged()`, after a section was folded.
   constructor(box, head, rows, hooks) {
     this.box = box;
     this.head = head;
@@ -27,7 +28,7 @@ export class SettingsList {
     this.nodes = new Map();
     this.marks = new Map();
     this.selected = -1;
-    /// With environments as columns: their names, null for the collection itself, and the selected one.
+    /// With collections as columns: these, and the selected one.
     this.columns = null;
     this.column = 0;
     /// The sections that are folded, by their names.
@@ -91,7 +92,7 @@ export class SettingsList {
 
   take(block, answer) {
     this.total = answer.count;
-    this.takeColumns(answer.columns ?? null);
+    this.takeColumns(answer.columns ?? null, answer.base ?? null);
     this.revision = answer.revision;
     this.blocks.set(block, answer.rows);
     if (this.blocks.size > keptBlocks) {
@@ -101,9 +102,8 @@ export class SettingsList {
     }
   }
 
-  takeColumns(columns) {
-    const { collection } = this.filter;
-    const state = JSON.stringify([columns, collection]);
+  takeColumns(columns, base) {
+    const state = JSON.stringify([columns, base]);
     if (state === this.columnState || columns === null && this.columns === null) return;
     this.columnState = state;
     this.columns = columns;
@@ -113,7 +113,7 @@ export class SettingsList {
     this.box.style.setProperty("--columns", columns?.length ?? 0);
     this.head.hidden = columns === null;
     this.head.replaceChildren(...columns === null ? [] : [columnHead(columns, {
-      collection, isReadOnly: this.hooks.isReadOnly(), copy: this.hooks.copyColumn,
+      base, isReadOnly: this.hooks.isReadOnly(), copy: this.hooks.copyColumn,
     })]);
     for (const node of this.nodes.values()) node.remove();
     this.nodes.clear();
@@ -219,7 +219,7 @@ export class SettingsList {
       const entry = this.entry(index);
       // Rows that are being fetched may have it.
       if (!entry) return;
-      const setting = cellsOf(entry).find((shown) => this.editing.isIn(shown));
+      const setting = cellsOf(entry).find((shown) => shown?.given === undefined && this.editing.isIn(shown));
       if (!setting) continue;
       if (this.hooks.isOwn(field.setting, setting)) field.setting = setting;
       if (this.nodes.get(index) === field.row) return;
@@ -251,8 +251,11 @@ export class SettingsList {
     if (!entry) return `${this.total}`;
     const settings = cellsOf(entry).filter(Boolean);
     return JSON.stringify([this.total, entry, this.filter.order, index === this.selected && [this.column],
-      settings.map((setting) => [Boolean(this.hooks.pendingFor(setting)), this.isMarked(setting)])]);
+      settings.map((setting) => [Boolean(this.pendingFor(setting)), this.isMarked(setting)])]);
   }
+
+  /// The unsaved change of a setting; there is none of what an administrator gives.
+  pendingFor(setting) { return setting.given === undefined ? this.hooks.pendingFor(setting) : undefined; }
 
   isMarked(setting) { return this.marks.get(identity(setting)) > Date.now(); }
 
@@ -266,8 +269,8 @@ export class SettingsList {
     if (entry.section) return this.sectionRow(index, entry.section, properties);
     if (entry.cells) {
       return columnRow(entry, { ...properties, onclick: undefined }, {
-        index, columns: this.columns, selected: index === this.selected ? this.column : -1, editing: this.editing,
-        pendingFor: this.hooks.pendingFor, isMarked: (setting) => this.isMarked(setting),
+        index, selected: index === this.selected ? this.column : -1, editing: this.editing,
+        pendingFor: (setting) => this.pendingFor(setting), isMarked: (setting) => this.isMarked(setting), copy: this.hooks.copyColumn,
         open: (column) => { this.select(index, column); this.hooks.opened(); }, edit: (column) => this.edit(index, column),
       });
     }
@@ -284,6 +287,9 @@ export class SettingsList {
     }, element("span", { "aria-hidden": "true" }, folded ? "▸" : "▾"), ` ${name}`, element("span", { class: "number" }, ` ${count.toLocaleString()}`))));
   }
 
+  /// Folds sections from the start.
+  setFolded(sections) { this.folded = new Map(sections.map(({ collection, part }) => [JSON.stringify([collection, part]), { collection, part }])); }
+
   /// Folds or unfolds the section of a row; does nothing for other rows.
   fold(index, isFolded = !this.entry(index)?.section?.folded) {
     const { section } = this.entry(index) ?? {};
@@ -292,6 +298,7 @@ export class SettingsList {
     const name = JSON.stringify([collection, part]);
     if (isFolded) this.folded.set(name, { collection, part });
     else this.folded.delete(name);
+    this.hooks.arranged();
     this.reload().catch((error) => this.hooks.failed(error));
   }
 
@@ -315,7 +322,7 @@ export class SettingsList {
       element("span", { class: "summary", dir: "auto", role: "gridcell" }, setting.problem ?? visible(setting.summary)),
       element("span", { class: "act", role: "gridcell" }, this.editing.reset(setting, pending)),
       element("span", { class: "type", role: "gridcell", title: isByTime ? timeText(setting.modified) : undefined },
-        isByTime ? shortTime(setting.modified) : setting.type));
+        isByTime ? shortTime(setting.modified) : baseType(setting.type)));
   }
 
   /// Selects a row, and changes its value there; in the details if the row has no room.

@@ -1,13 +1,13 @@
 // The page: connects its parts.
 
-import { begin, call, follow } from "./server.js";
+import { begin, call, follow, whenSlow } from "./server.js";
 import { isPossible } from "./channel.js";
 import { Changes, newText } from "./changes.js";
 import { Details } from "./details.js";
 import { SettingsList, Sidebar } from "./list.js";
 import { copy, element, message, nameOf, secretField, visible } from "./elements.js";
 import { askName, askPassphrase, examine, review, showHelp } from "./dialogs.js";
-import { copyCollection, copySetting, exportSettings, importFile } from "./plans.js";
+import { copyColumn, copySetting, exportSettings, importFile } from "./plans.js";
 import { showFleets } from "./fleets.js";
 import { showTimeline } from "./timeline.js";
 
@@ -15,6 +15,7 @@ import { showTimeline } from "./timeline.js";
 const node = (id) => document.getElementById(id);
 const searchBox = node("search");
 let about = {};
+let keeping = Promise.resolve();
 const compare = node("compare");
 const onlyDifferent = node("only-different");
 let isNarrow = matchMedia("(max-width: 50rem)");
@@ -60,12 +61,19 @@ const list = new SettingsList(node("list"), node("columns"), node("rows"), {
   isReadOnly: () => about.readOnly,
   save: (change) => changes.saveInTurn(change),
   isOwn: (before, after) => changes.isOwn(before, after),
-  copyColumn: (from, others) => copyCollection(from, others, changes),
+  copyColumn: (from, others) => copyColumn(from, others, changes),
   collect(change) {
     changes.collect(change);
     details.show(change.setting);
   },
+  arranged: keepView,
 });
+
+/// The program keeps the order and the folded sections, for the page when it is opened again.
+function keepView() {
+  // One after the other: the last one counts.
+  keeping = keeping.then(() => call("view", { order: node("order").value, folded: [...list.folded.values()] })).catch(failed);
+}
 
 const sidebar = new Sidebar(node("collections"), node("collection-menu"), () => show());
 
@@ -76,9 +84,9 @@ function openSelected() {
   details.show(setting, { focus: true });
 }
 
-function counted({ total, collections, unlocked, problem, environments, conflicts }) {
+function counted({ total, collections, unlocked, problem, comparable, conflicts }) {
   const isComparing = list.columns !== null;
-  compare.hidden = !environments;
+  compare.hidden = !comparable;
   onlyDifferent.parentElement.hidden = !isComparing;
   node("order").parentElement.hidden = isComparing;
   node("fleet").hidden = conflicts === null;
@@ -92,7 +100,7 @@ function counted({ total, collections, unlocked, problem, environments, conflict
 /// Why the list is empty.
 function emptyText() {
   const { search, filter: kind, onlyDifferent } = filter();
-  if (onlyDifferent && list.columns !== null) return "Nothing differs between the environments.";
+  if (onlyDifferent && list.columns !== null) return "Nothing differs between the columns.";
   if (search.trim() !== "") return "No setting matches the search.";
   if (kind === "changed") return "Nothing differs from its default.";
   if (kind === "problems") return "There are no problems.";
@@ -121,6 +129,13 @@ async function refresh({ isAutomatic = true } = {}) {
 function failed(error) {
   if (isOver || error.kind === "session") return;
   message(visible(error.message), { isError: true });
+}
+
+const connection = { isThere: true, isSlow: false };
+
+function drawConnection() {
+  const text = !connection.isThere ? "Not connected to the program." : connection.isSlow ? "The program has not answered yet." : "";
+  if (node("connection")) node("connection").textContent = text;
 }
 
 let isOver = false;
@@ -174,7 +189,7 @@ searchBox.addEventListener("keydown", (event) => {
     node("list").focus();
   }
 });
-node("order").addEventListener("change", show);
+node("order").addEventListener("change", () => { keepView(); show(); });
 onlyDifferent.addEventListener("change", show);
 compare.addEventListener("click", () => {
   compare.setAttribute("aria-pressed", list.columns === null ? "true" : "false");
@@ -223,11 +238,9 @@ addEventListener("drop", (event) => {
 });
 node("vault").addEventListener("click", () => call("lock").catch(failed));
 node("new").addEventListener("click", async () => {
-  const name = await askName(sidebar.current, sidebar.collections);
-  if (!name) return;
-  document.body.classList.add("editing");
-  const found = await call("setting", name).catch(failed);
+  const found = await askName(sidebar.current, sidebar.collections);
   if (!found) return;
+  document.body.classList.add("editing");
   await details.show(found.version === null && !found.declared ? { ...found, isNew: true, text: "" } : found, { focus: true });
 });
 document.addEventListener("keydown", (event) => {
@@ -300,6 +313,8 @@ async function start() {
   node("new").hidden = node("import").hidden = about.readOnly;
   node("undo").hidden = node("redo").hidden = about.readOnly;
   changes.takeUndoing(about.undoing);
+  node("order").value = about.view.order;
+  list.setFolded(about.view.folded);
   document.title = `Settings: ${about.store.split("/").at(-1)}`;
   await show();
   node("list").focus({ preventScroll: true });
@@ -308,6 +323,10 @@ async function start() {
     details.show(about.opens, { focus: true });
   }
   performance.mark("first-row");
+  whenSlow((isSlow) => {
+    connection.isSlow = isSlow;
+    drawConnection();
+  });
   follow({
     commit: committed,
     undoing: (state) => changes.takeUndoing(state),
@@ -318,7 +337,8 @@ async function start() {
     },
     connection(isThere) {
       if (isOver) return;
-      node("connection").textContent = isThere ? "" : "Not connected to the program.";
+      connection.isThere = isThere;
+      drawConnection();
       if (isThere) committed({ keys: null });
     },
     end({ reason }) { over(reason); },

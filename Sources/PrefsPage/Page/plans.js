@@ -40,15 +40,18 @@ export async function copySetting({ collection, key }, to, changes) {
   if (plan) await reviewPlan(`Copy to ${collectionName(to)}`, plan, changes);
 }
 
-/// Shows what copying all that is set in a collection to another of its environments would change, and saves that.
-export async function copyCollection(from, siblings, changes) {
-  const menu = element("select", { id: "copy-into" }, siblings.map((name) => element("option", { value: `c:${name}` }, collectionName(name))));
+/// Shows what copying a column, or a setting of it, to another collection would change, and saves that.
+///
+/// - from: Its `collection`, and the `key` if it is one setting; `administrator` for what one gives.
+export async function copyColumn(from, others, changes) {
+  const menu = element("select", { id: "copy-into" }, others.map((name) => element("option", { value: `c:${name}` }, collectionName(name))));
   const box = element("div", { role: "status" });
   let plan;
   const show = async () => {
     const into = menu.value;
     plan = undefined;
-    const answer = await changes.plan("copy", { from, to: into.slice(2) });
+    const { collection, key, administrator } = from;
+    const answer = await changes.plan("copy", { from: collection, to: into.slice(2), key, administrator });
     // Another one was chosen meanwhile, or the dialog was closed.
     if (into !== menu.value || !box.isConnected) return;
     plan = answer;
@@ -58,7 +61,8 @@ export async function copyCollection(from, siblings, changes) {
     save.disabled = !plan || plan.plan === null;
   };
   menu.addEventListener("change", show);
-  const closed = open(`Copy ${collectionName(from)}`, [
+  const what = from.key === undefined ? collectionName(from.collection) : visible(nameOf(from));
+  const closed = open(from.administrator ? `Copy what an administrator gives for ${what}` : `Copy ${what}`, [
     element("p", {}, element("label", {}, "To ", menu)),
     element("p", {}, "What is set there and not here stays. All changes are saved in one transaction, or none."), box,
   ], [cancel, { label: "Save", id: "apply", isMain: true, act: (close) => { if (plan && plan.plan !== null) close(true); } }]);

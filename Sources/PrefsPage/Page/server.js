@@ -44,7 +44,26 @@ async function send(name, bytes, { isAutomatic = false, signal, channel = sessio
   return { response, open, failed };
 }
 
+/// How long an answer usually takes at most, in milliseconds.
+const patience = 5000;
+const late = new Set();
+let slow = (isSlow) => {};
+
+/// Calls `handler(isSlow)` when an answer takes long, and again once there is none to wait for.
+export function whenSlow(handler) { slow = handler; }
+
 async function ask(name, bytes, options) {
+  const call = {};
+  const timer = setTimeout(() => { late.add(call); slow(true); }, patience);
+  try {
+    return await answered(name, bytes, options);
+  } finally {
+    clearTimeout(timer);
+    if (late.delete(call) && late.size === 0) slow(false);
+  }
+}
+
+async function answered(name, bytes, options) {
   const { response, open, failed } = await send(name, bytes, options);
   const answer = new Uint8Array(await response.arrayBuffer().catch(failed));
   const text = await open(answer, `${response.ok ? "answer" : "failure"} ${name}`);

@@ -119,6 +119,7 @@ struct PageHandler: Sendable {
     case "resolve": return try store.resolve(request)
     case "apply": return try store.apply(request)
     case "timeline": return try store.timeline(request)
+    case "view": return try store.keepView(request)
     case "keepHistory": return try store.keepHistory(request)
     case "export": return try store.export(request)
     case "doctor": return try store.examination()

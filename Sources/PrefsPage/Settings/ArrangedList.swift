@@ -55,7 +55,7 @@ struct ArrangedList: Sendable {
     case .name: rows = matches.map(Row.setting)
     case .time:
       // Those that are not stored were never changed.
-      let times = matches.map { (index: $0, time: settings[$0].info?.modified ?? .distantPast) }
+      let times = matches.map { (index: $0, time: settings[$0].own?.modified ?? .distantPast) }
       rows = times.sorted { $0.time == $1.time ? $0.index < $1.index : $0.time > $1.time }.map { .setting($0.index) }
     case .sections: divide(matches[...], of: settings, arrangement)
     }

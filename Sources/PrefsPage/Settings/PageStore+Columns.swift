@@ -2,57 +2,40 @@ import Coffer
 import PrefsCommands
 
 extension PageStore {
-  // MARK: - Environments as columns
+  // MARK: - Columns
 
-  /// A part of the settings of collections that have environments, with a cell for the collection and for each environment.
+  /// A part of the settings of families, with a cell for each of their collections, and for what administrators give.
   func columns(_ request: PageRequest) throws -> String {
     let filter = try request.filter()
     let part = try part(of: request)
-    let (families, found, state) = withIndex { index in
-      (index.families(of: filter.collection), index.columns(filter), ListState(&index, filter))
+    let onlyDifferent = request.flag("onlyDifferent")
+    let (families, total, found, state) = withIndex { index in
+      let all = index.columns(filter)
+      let rows = onlyDifferent ? all.filter { $0.difference != .none } : all
+      // Where the index does not know enough, the rows before the part have to be looked at, too.
+      let isKnown = !onlyDifferent || rows.allSatisfy { $0.difference == .some }
+      let found = index.shown(isKnown ? rows[part.clamped(to: rows.indices)] : rows[...], of: filter)
+      return (
+        index.families(of: filter.collection), isKnown ? rows.count : nil, found, ListState(&index, filter)
+      )
     }
-    let environments = Set(families.flatMap(\.environments)).sorted()
-    let hasParents = families.contains(where: \.isParentShown)
     let json = SettingJSON(reader: state.reader, scope: scope)
+    let columns = Set(families.flatMap(\.members).map(\.column)).sorted()
     return try connection.read { transaction in
-      let rows =
-        request.flag("onlyDifferent")
-        ? try found.filter { row in
-          let base = try json.valueInForce(row.key, row.family.parent, transaction)
-          return try row.mayDiffer
-            && row.family.environments.contains { try json.differs(row, environment: $0, from: base, transaction) }
-        } : found
-      let shown = try rows[part.clamped(to: rows.indices)].map { row in
-        try self.json(row, (hasParents ? [nil] : []) + environments, json, transaction)
+      var (shown, count) = (found[...], total ?? 0)
+      if total == nil {
+        let different = try found.filter { try json.differences($0, transaction).contains(true) }
+        (shown, count) = (different[part.clamped(to: different.indices)], different.count)
       }
-      let names = (hasParents ? ["null"] : []) + environments.map(JSONText.quoted)
+      let rows = try shown.map { try json.row($0, columns, transaction) }
       return JSONText.object(
         [
-          ("total", "\(rows.count)"), ("count", "\(rows.count)"), ("rows", JSONText.array(shown)),
-          ("columns", JSONText.array(names)),
+          ("total", "\(count)"), ("count", "\(count)"), ("rows", JSONText.array(rows)),
+          ("columns", JSONText.array(columns.map(\.json))),
+          // Columns have the full names of collections where there is one family.
+          ("base", filter.collection == nil ? "null" : families.first.map { JSONText.quoted($0.base) } ?? "null"),
         ] + (try members(state, transaction)))
     }
-  }
-
-  /// - Parameter columns: The names of environments, and nil for the collection itself.
-  private func json(
-    _ row: ColumnRow, _ columns: [String?], _ json: SettingJSON, _ transaction: borrowing ReadTransaction
-  ) throws -> String {
-    let base = try json.valueInForce(row.key, row.family.parent, transaction)
-    let cells = try columns.map { name in
-      let isThere = name.map { row.family.environments.contains($0) } ?? row.family.isParentShown
-      guard isThere else { return "null" }
-      let collection = name.map { "\(row.family.parent)@\($0)" } ?? row.family.parent
-      let differs = try name.map { try json.differs(row, environment: $0, from: base, transaction) } ?? false
-      return JSONText.object([
-        ("differs", differs ? "true" : "false"), ("setting", try json.row(row.key, collection, transaction)),
-      ])
-    }
-    let declaration = json.reader.declared.setting(row.key, in: row.family.parent)?.declaration
-    return JSONText.object([
-      ("collection", JSONText.quoted(row.family.parent)), ("key", JSONText.quoted(row.key)),
-      ("summary", JSONText.quoted(declaration?.summary ?? "")), ("cells", JSONText.array(cells)),
-    ])
   }
 
   // MARK: - Copying across
@@ -62,14 +45,19 @@ extension PageStore {
     try requireWritable()
     let (from, to) = (try request.text("from"), try request.text("to"))
     let key = try request.optionalText("key")
+    let isGiven = request.flag("administrator")
     for collection in [from, to] { try scope.require(collection) }
     session.files.forget()
     let reader = json.reader
     let plan = try unlocking {
       try connection.read { transaction in
-        let keys = try key.map { [$0] } ?? transaction.allKeys(inCollection: from)
+        let effective = try transaction.effectiveSettings(in: from)
+        let keys =
+          try key.map { [$0] } ?? (isGiven ? effective.managedKeys : transaction.allKeys(inCollection: from))
         let entries = try keys.map { key in
-          try copy(key, from, to, reader, transaction)
+          let value =
+            try isGiven ? effective.given(key)?.value : effective.item(key, transaction).found?.value
+          return try copy(value, key, from, isSealed: !isGiven, to, reader, transaction)
         }
         let unchanged = entries.filter { $0 == nil }.count
         let notes =
@@ -81,18 +69,19 @@ extension PageStore {
     return plans.withLock { $0.add(plan) }
   }
 
+  /// - Parameter isSealed: Whether the value is sealed where the collection is; that of an administrator is not.
   /// - Returns: nil if the other collection has that value itself.
   private func copy(
-    _ key: String, _ from: String, _ to: String, _ reader: SettingReader, _ transaction: borrowing ReadTransaction
+    _ value: Value?, _ key: String, _ from: String, isSealed mayBeSealed: Bool, _ to: String, _ reader: SettingReader,
+    _ transaction: borrowing ReadTransaction
   ) throws -> ChangePlan.Entry? {
-    let found = try reader.effectiveSettings(in: from, transaction).item(key, transaction).found
-    guard let value = found?.value else {
+    guard let value else {
       throw Failure(.notFound, "\(KeyText.of(key, in: from)) has no value to copy. Nothing was changed.")
     }
     let present = try transaction.value(forKey: key, inCollection: to)
     if let present, try present.stored == value.stored { return nil }
     let isSealed = try transaction.isSealed(collection: to)
-    let wasSealed = try transaction.isSealed(collection: from)
+    let wasSealed = try mayBeSealed && transaction.isSealed(collection: from)
     let problem: String? =
       if wasSealed, !isSealed {
         "\(DisplayText.collection(from)) is sealed, and \(DisplayText.collection(to)) is not."
@@ -108,14 +97,6 @@ extension PageStore {
       before: line(present, key, to, isSealed: isSealed, reader),
       after: line(value, key, to, isSealed: isSealed || wasSealed, reader), problem: problem)
   }
-}
-
-/// A value in force, to compare it with another one.
-struct ComparedValue: Equatable {
-  /// nil if there is none, or it is sealed.
-  let value: Value?
-  /// The collection of a sealed value: only that of the same item is known to be equal.
-  let sealedIn: ByteString?
 }
 
 extension SettingJSON {
@@ -135,12 +116,50 @@ extension SettingJSON {
     }
   }
 
-  /// Whether a setting has another value in an environment than in the collection itself.
-  func differs(
-    _ row: ColumnRow, environment: String, from base: ComparedValue,
-    _ transaction: borrowing some Reading & ~Copyable
-  ) throws -> Bool {
-    guard row.mayDiffer else { return false }
-    return try valueInForce(row.key, "\(row.family.parent)@\(environment)", transaction) != base
+  /// Whether each member of a family has another value than the base; an administrator gives none for most settings.
+  func differences(
+    _ row: ShownColumnRow, _ transaction: borrowing some Reading & ~Copyable
+  ) throws -> [Bool] {
+    guard row.differences.contains(.unknown) else { return row.differences.map { $0 == .some } }
+    let base = try valueInForce(row.key, row.family.base, transaction)
+    var differs: [Bool] = []
+    for (member, difference) in zip(row.family.members, row.differences) {
+      switch difference {
+      case .none: differs.append(false)
+      case .some: differs.append(true)
+      case .unknown where member.column.isAdministrators:
+        let given = try reader.effectiveSettings(in: member.collection, transaction).given(row.key)
+        differs.append(given.map { ComparedValue(value: $0.value, sealedIn: nil) != base } ?? false)
+      case .unknown: differs.append(try valueInForce(row.key, member.collection, transaction) != base)
+      }
+    }
+    return differs
   }
+
+  /// A row with a cell for each column; null where there is nothing.
+  func row(
+    _ row: ShownColumnRow, _ columns: [Column], _ transaction: borrowing some Reading & ~Copyable
+  ) throws -> String {
+    let differs = try differences(row, transaction)
+    var cells: [Column: String] = [:]
+    for (member, differs) in zip(row.family.members, differs) {
+      let setting =
+        member.column.isAdministrators
+        ? try given(row.key, member.collection, transaction) : try self.row(row.key, member.collection, transaction)
+      cells[member.column] = setting.map {
+        JSONText.object([("differs", differs ? "true" : "false"), ("setting", $0)])
+      }
+    }
+    let declaration = reader.declared.setting(row.key, in: row.family.base)?.declaration
+    return JSONText.object([
+      ("collection", JSONText.quoted(row.family.base)), ("key", JSONText.quoted(row.key)),
+      ("summary", JSONText.quoted(declaration?.summary ?? "")),
+      ("cells", JSONText.array(columns.map { cells[$0] ?? "null" })),
+    ])
+  }
+}
+
+extension EffectiveSettings {
+  /// What an administrator gives for a key: a locked value, or a default.
+  func given(_ key: String) -> Managed? { locked(key) ?? managedDefault(key) }
 }

@@ -18,6 +18,7 @@ extension PageStore {
   /// The changes that the store remembers, newest first, with what each had found and left, as far as history has it.
   func timeline(_ request: PageRequest) throws -> String {
     let collection = try request.optionalText("collection")
+    if let collection { try scope.require(collection) }
     let words = (try request.optionalText("search") ?? "").lowercased().split(whereSeparator: \.isWhitespace)
     let end = try request.integer("before")
     let reader = json.reader

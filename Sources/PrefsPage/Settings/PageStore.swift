@@ -21,6 +21,8 @@ final class PageStore: Sendable {
   private let index: Mutex<SettingsIndex>
   private let files = Mutex<(collections: [ByteString], task: Task<Void, Never>)?>(nil)
   let undoing = Mutex(UndoStack())
+  /// How the user looks at the list.
+  let view = Mutex((order: ListArrangement.Order.name, folded: Set<ListArrangement.Section>()))
   /// The changes that a page has been shown and may make.
   let plans = Mutex(ChangePlans())
   /// Called with what can be undone now, as JSON.
@@ -119,7 +121,7 @@ final class PageStore: Sendable {
   /// A part of the list, with the counts for the sidebar.
   func list(_ request: PageRequest) throws -> String {
     let arrangement = try request.arrangement()
-    // A collection without environments is listed as usual.
+    // A collection with nothing beside it is listed as usual.
     let hasColumns = withIndex { !$0.families(of: arrangement.filter.collection).isEmpty }
     if request.flag("columns"), hasColumns { return try columns(request) }
     let part = try part(of: request)
@@ -174,12 +176,12 @@ final class PageStore: Sendable {
     let reader: SettingReader
     fileprivate let counts: [(name: String, count: Int)]
     fileprivate let problem: String?
-    fileprivate let hasEnvironments: Bool
+    fileprivate let isComparable: Bool
 
     init(_ index: inout SettingsIndex, _ filter: SettingFilter) {
       (revision, reader, problem) = (index.revision, index.reader, filter.problem)
       counts = index.counts(filter)
-      hasEnvironments = !index.families(of: filter.collection).isEmpty
+      isComparable = !index.families(of: filter.collection).isEmpty
     }
   }
 
@@ -201,15 +203,18 @@ final class PageStore: Sendable {
           })
       ),
       ("unlocked", vault.isUnlocked ? "true" : "false"), ("problem", state.problem.map(JSONText.quoted) ?? "null"),
-      ("environments", state.hasEnvironments ? "true" : "false"),
+      ("comparable", state.isComparable ? "true" : "false"),
       ("conflicts", try conflictCount(transaction).map { "\($0)" } ?? "null"),
     ]
   }
 
-  /// One setting with all its details.
+  /// One setting with all its details; of one that is to be made, the environment must be there.
   func setting(_ request: PageRequest) throws -> String {
     let (collection, key) = try name(in: request)
-    return try connection.read { try json.whole(key, collection, $0) }
+    return try connection.read { transaction in
+      if request.flag("isNew") { try requireEnvironment(collection, transaction) }
+      return try json.whole(key, collection, transaction)
+    }
   }
 
   var json: SettingJSON { SettingJSON(reader: index.withLock { $0.reader }, scope: scope) }
@@ -252,6 +257,7 @@ final class PageStore: Sendable {
       ("store", JSONText.quoted(database.path)), ("readOnly", isReadOnly ? "true" : "false"),
       ("version", JSONText.quoted(PrefsTool.version)), ("mayReveal", mayReveal ? "true" : "false"),
       ("vaultKeyFile", vault.hasKeyFile ? "true" : "false"), ("undoing", undoing.withLock { $0.json }),
+      ("view", viewJSON),
       (
         "opens",
         opens.map {
@@ -265,7 +271,7 @@ final class PageStore: Sendable {
   func settings(_ filter: SettingFilter) -> [(collection: String, key: String)] {
     index.withLock { index in
       let matches = index.matches(filter)
-      return matches.map { index.settings[$0] }.filter { $0.info != nil }.map(\.name)
+      return matches.map { index.settings[$0] }.filter { $0.own != nil }.map(\.name)
     }
   }
 

@@ -56,9 +56,9 @@ enum SearchTerm: Hashable, Sendable {
 
   func accepts(_ setting: IndexedSetting, now: Date) -> Bool {
     switch self {
-    case .text(let word): setting.searchText.contains(word)
+    case .text(let word): setting.contains(word)
     case .type(let prefix): setting.type.lowercased().utf8.starts(with: prefix)
-    case .changed(let since): setting.info.map { $0.modified >= since } ?? false
+    case .changed(let since): setting.own.map { $0.modified >= since } ?? false
     case .by(let word): setting.authorText.contains(word)
     case .state(let state): accepts(setting, state, now: now)
     }
@@ -71,8 +71,8 @@ enum SearchTerm: Hashable, Sendable {
     case .secret: setting.type == Value.Kind.secret.name
     case .sealed: setting.type == Value.Kind.sealed.name
     case .locked: setting.isLocked
-    case .expiring: setting.info?.expires != nil
-    case .due: setting.info?.due.map { $0 <= now } ?? false
+    case .expiring: setting.own?.expires ?? false
+    case .due: setting.own?.due.map { $0 <= now } ?? false
     }
   }
 }

@@ -58,11 +58,26 @@ struct SettingJSON {
     return JSONText.object(members)
   }
 
-  /// The other environments of a collection, and the collection itself.
+  /// What an administrator gives for a setting, as an entry of the list; nil if that is nothing.
+  func given(_ key: String, _ collection: String, _ transaction: borrowing some Reading & ~Copyable) throws -> String? {
+    let effective = try reader.effectiveSettings(in: collection, transaction)
+    guard let given = effective.given(key) else { return nil }
+    let isHidden = reader.declared.isSecret(key, in: collection) || given.value.kind == .secret
+    let kind = given.value.kind.name
+    return JSONText.object(
+      ItemJSON.members(
+        key, collection, nil, kind: kind, value: shown(given.value, nil, isHidden: isHidden, kind),
+        origin: given.place.description)
+        + [
+          ("hidden", isHidden ? "true" : "false"), ("long", "false"),
+          ("given", JSONText.quoted(effective.locked(key) == nil ? "default" : "locked")),
+        ])
+  }
+
+  /// The collections that the page shows in columns beside a collection.
   private func siblings(of collection: String) -> [String] {
-    let parent = CollectionEnvironment(collection: collection)?.parent ?? collection
-    let family = reader.showing(parent)
-    return family.count == 1 ? [] : family.filter { !$0.utf8.elementsEqual(collection.utf8) && scope.contains($0) }
+    let family = reader.families.first { $0.contains(collection) }
+    return family?.collections.filter { !$0.utf8.elementsEqual(collection.utf8) } ?? []
   }
 
   private func author(

@@ -6,7 +6,10 @@ struct SettingReader: Sendable {
   let declared: DeclaredKeys
   /// The environments of the store.
   let environments: [CollectionEnvironment]
-  private var effective: [ByteString: EffectiveSettings] = [:]
+  /// What is in force in the collections that were read.
+  private(set) var effective: [ByteString: EffectiveSettings] = [:]
+  /// The collections that are columns beside one another.
+  private(set) var families: [CollectionFamily] = []
   private var sealed: Set<ByteString>
   /// The lower-case text of who last changed a setting, with the number of the commit, as far as the change log knows.
   ///
@@ -36,6 +39,11 @@ struct SettingReader: Sendable {
 
   /// The collections that were read, sorted.
   var collections: [ByteString] { effective.keys.sorted() }
+
+  mutating func findFamilies(in scope: CollectionScope) { families = allFamilies(in: scope) }
+
+  /// The keys of a collection for which administrators give something.
+  func managedKeys(of collection: String) -> [String] { effective[ByteString(collection)]?.managedKeys ?? [] }
 
   func isSealed(_ collection: String) -> Bool { sealed.contains(ByteString(collection)) }
 
@@ -80,15 +88,23 @@ struct SettingReader: Sendable {
     let place: Int
   }
 
-  /// All entries of a collection, in no order.
+  /// All entries of a collection, by key.
+  ///
+  /// - Parameter parent: Those of the collection that it is an environment of; nil to read them from the store.
   mutating func settings(
-    of collection: String, _ transaction: borrowing ReadTransaction
+    of collection: String, inheriting parent: [IndexedSetting]?, _ transaction: borrowing ReadTransaction
   ) throws -> [IndexedSetting] {
     let known = try known(collection, transaction)
-    let hasDeclarations = !declared.settings(in: collection).isEmpty
+    let own = declared.settings(in: collection)
+    // One that was not made is a collection with such a name.
+    let isEnvironment = known.shown.count > 1
+    let inherits =
+      parent != nil && isEnvironment
+      && !own.contains { ByteString($0.declaration.collection) == ByteString(collection) }
+    let text = Self.text(ofCollection: collection)
     var seen: Set<ByteString> = []
     var settings: [IndexedSetting] = []
-    for (place, name) in known.shown.enumerated() {
+    for (place, name) in known.shown.enumerated() where place == 0 || !inherits {
       var values: [ByteString: Value] = [:]
       if !isSealed(name) {
         try transaction.enumerateKeysAndObjects(inCollection: name, as: Value.self) { key, value, _ in
@@ -99,14 +115,25 @@ struct SettingReader: Sendable {
         let key = ByteString(info.key)
         guard seen.insert(key).inserted else { continue }
         let stored = Stored(info: info, value: values[key], place: place)
-        settings.append(try entry(info.key, collection, stored, known, hasDeclarations: hasDeclarations))
+        settings.append(try entry(info.key, collection, stored, known, text, hasDeclarations: !own.isEmpty))
       }
     }
-    let others = declared.settings(in: collection).map(\.declaration.name) + known.managedKeys
-    for key in others where seen.insert(ByteString(key)).inserted {
-      settings.append(try entry(key, collection, nil, known, hasDeclarations: hasDeclarations))
+    if inherits {
+      settings.reserveCapacity(settings.count + (parent?.count ?? 0))
+      for setting in parent ?? [] where seen.insert(ByteString(setting.key)).inserted {
+        settings.append(setting.inherited(by: collection, text))
+      }
     }
+    let others = own.map(\.declaration.name) + known.managedKeys
+    for key in others where seen.insert(ByteString(key)).inserted {
+      settings.append(try entry(key, collection, nil, known, text, hasDeclarations: !own.isEmpty))
+    }
+    settings.sort { ByteString($0.key) < ByteString($1.key) }
     return settings
+  }
+
+  private static func text(ofCollection collection: String) -> [UInt8] {
+    collection.isEmpty ? [] : Array("\(collection.lowercased())/".utf8)
   }
 
   /// The entry of a key; nil if there is nothing to show.
@@ -123,13 +150,16 @@ struct SettingReader: Sendable {
     let isGiven = known.locked(key) != nil || known.managedDefault(key) != nil
     guard stored != nil || isGiven || declared.setting(key, in: collection) != nil else { return nil }
     let hasDeclarations = !declared.settings(in: collection).isEmpty
-    return try entry(key, collection, stored, known, hasDeclarations: hasDeclarations)
+    return try entry(
+      key, collection, stored, known, Self.text(ofCollection: collection), hasDeclarations: hasDeclarations)
   }
 
   private func entry(
-    _ key: String, _ collection: String, _ stored: Stored?, _ known: EffectiveSettings, hasDeclarations: Bool
+    _ key: String, _ collection: String, _ stored: Stored?, _ known: EffectiveSettings, _ collectionText: [UInt8],
+    hasDeclarations: Bool
   ) throws -> IndexedSetting {
-    let declaration = declared.setting(key, in: collection)?.declaration
+    let setting = declared.setting(key, in: collection)
+    let declaration = setting?.declaration
     var place = 0
     // A search finds bad values, too.
     let found = try known.find(key) { _ in
@@ -141,20 +171,24 @@ struct SettingReader: Sendable {
       true
     }
     let shown: Value?
+    var sealedIn: ByteString?
     var type = declaration?.type.description
-    var isOwn = false
     switch found {
     case .stored(let stored)?:
       (shown, type) = (stored.value, stored.info.kind.name)
-      isOwn = stored.place == 0
-    case .locked(let value, _)?, .managed(let value, _)?:
-      (shown, type) = (value, value.kind.name)
-      isOwn = true
+      if stored.value == nil { sealedIn = ByteString(stored.info.collection) }
+    case .locked(let value, _)?, .managed(let value, _)?: (shown, type) = (value, value.kind.name)
     case .declared(let value)?: shown = value
     case nil: shown = nil
     }
+    // Programs skip a bad value for another one, and may have a declaration of their own.
+    let isCertain =
+      setting.map { setting in
+        setting.overruled == nil && (shown.map { setting.declaration.problem(of: $0) == nil } ?? true)
+      } ?? true
     let isSecret = declared.isSecret(key, in: collection) || isSealed(collection)
-    var text = KeyText.of(key, in: collection) + "\n" + (declaration?.summary ?? "") + "\n"
+    var text = (collection.isEmpty ? KeyText.of(key, in: collection) : key) + "\n"
+    if let declaration { text += "\(declaration.summary)\n" }
     if let shown, !isSecret, shown.kind.isSearched { text += ValueText.text(shown).prefix(Self.searchedByteCount) }
     let own = stored?.place == 0 ? stored : nil
     let last = authors[SettingPlace(key, in: collection)]
@@ -165,11 +199,14 @@ struct SettingReader: Sendable {
         .isEmpty
       : false
     return IndexedSetting(
-      collection: collection, key: key, info: own?.info,
-      isChanged: own != nil && (own?.value == nil || own?.value != declaration?.defaultValue),
-      hasProblem: hasProblem, searchText: Array(text.lowercased().utf8),
+      own: own.map {
+        IndexedSetting.Stored(modified: $0.info.modified, due: $0.info.due, expires: $0.info.expires != nil)
+      },
+      isChanged: own != nil && (own?.value == nil || own?.value != declaration?.defaultValue), hasProblem: hasProblem,
+      isLocked: known.locked(key) != nil, collection: collection, key: key,
       type: isSealed(collection) ? Value.Kind.sealed.name : isSecret ? Value.Kind.secret.name : type ?? "any",
-      isLocked: known.locked(key) != nil, authorText: author ?? [], isOwn: isOwn)
+      collectionText: collectionText, searchText: Array(text.lowercased().utf8), authorText: author ?? [],
+      value: ValueMark(ComparedValue(value: shown, sealedIn: sealedIn), isCertain: isCertain))
   }
 }
 

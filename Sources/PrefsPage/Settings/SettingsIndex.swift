@@ -20,7 +20,7 @@ struct SettingsIndex: Sendable {
   private(set) var reader: SettingReader
   private var matches: [SettingFilter: [Int]] = [:]
   private var arrangements: [ListArrangement: ArrangedList] = [:]
-  private var columnRows: (filter: SettingFilter, rows: [ColumnRow])?
+  var columnRows: (filter: SettingFilter, rows: [ColumnRow])?
 
   init(_ scope: CollectionScope, _ transaction: borrowing ReadTransaction) throws {
     self.scope = scope
@@ -34,9 +34,19 @@ struct SettingsIndex: Sendable {
   mutating func rebuild(_ transaction: borrowing ReadTransaction) throws {
     reader = try SettingReader(transaction)
     settings = []
-    for collection in try names(transaction) { settings += try reader.settings(of: collection, transaction) }
-    settings.sort { IndexedSetting.precedes($0.name, $1.name) }
+    var parts: [[IndexedSetting]] = []
+    var places: [ByteString: Int] = [:]
+    // A collection comes before its environments, which inherit from it.
+    for collection in try names(transaction) {
+      let parent = CollectionEnvironment(collection: collection).flatMap { places[ByteString($0.parent)] }
+      places[ByteString(collection)] = parts.count
+      parts.append(try reader.settings(of: collection, inheriting: parent.map { parts[$0] }, transaction))
+    }
+    settings.reserveCapacity(parts.reduce(0) { $0 + $1.count })
+    for part in parts { settings += part }
+    parts = []
     try finish(transaction)
+    FreeMemory.giveBack()
   }
 
   private func names(_ transaction: borrowing ReadTransaction) throws -> [String] {
@@ -71,6 +81,7 @@ struct SettingsIndex: Sendable {
 
   private mutating func finish(_ transaction: borrowing ReadTransaction) throws {
     lastCommit = try transaction.commitNumber()
+    reader.findFamilies(in: scope)
     matches = [:]
     arrangements = [:]
     columnRows = nil
@@ -103,7 +114,8 @@ struct SettingsIndex: Sendable {
     let range = range(of: filter.collection)
     let found =
       filter.isAll ? Array(range) : range.filter { filter.accepts(settings[$0]) }
-    if matches.count >= Self.rememberedMatches { matches = [:] }
+    let count = matches.values.reduce(0) { $0 + $1.count }
+    if matches.count >= Self.rememberedMatches || count > settings.count { matches = [:] }
     matches[filter] = found
     return found
   }
@@ -119,58 +131,8 @@ struct SettingsIndex: Sendable {
     return list
   }
 
-  // MARK: - Environments as columns
-
-  /// The collections that have environments in the page's scope, or the one that a collection belongs to.
-  func families(of collection: ByteString?) -> [CollectionFamily] {
-    var families: [CollectionFamily] = []
-    for environment in reader.environments where scope.contains(environment.collection) {
-      if let place = families.firstIndex(where: { $0.parent.utf8.elementsEqual(environment.parent.utf8) }) {
-        families[place].environments.append(environment.name)
-      } else {
-        families.append(
-          CollectionFamily(
-            parent: environment.parent, isParentShown: scope.contains(environment.parent),
-            environments: [environment.name]))
-      }
-    }
-    return families.filter { family in
-      (family.isParentShown ? 1 : 0) + family.environments.count > 1
-        && (collection == nil || family.collections.contains { ByteString($0) == collection })
-    }.sorted { ByteString($0.parent) < ByteString($1.parent) }
-  }
-
-  /// The settings of which a collection or one of its environments has one that a filter accepts, by collection and key.
-  mutating func columns(_ filter: SettingFilter) -> [ColumnRow] {
-    if let columnRows, columnRows.filter == filter { return columnRows.rows }
-    var everywhere = filter
-    everywhere.collection = nil
-    let matches = matches(everywhere)
-    var rows: [ColumnRow] = []
-    for family in families(of: filter.collection) {
-      let collections = family.collections.map { ByteString($0) }
-      var isOwn: [ByteString: Bool] = [:]
-      for collection in collections {
-        // Both are sorted.
-        let range = range(of: collection)
-        let start = matches.partitioningIndex { $0 >= range.lowerBound }
-        for place in matches[start...].prefix(while: range.contains) { isOwn[ByteString(settings[place].key)] = false }
-      }
-      for collection in collections where collection != ByteString(family.parent) {
-        for place in range(of: collection) where settings[place].isOwn {
-          let key = ByteString(settings[place].key)
-          if isOwn[key] != nil { isOwn[key] = true }
-        }
-      }
-      rows += isOwn.sorted { $0.key < $1.key }.map {
-        ColumnRow(family: family, key: $0.key.string, mayDiffer: $0.value)
-      }
-    }
-    columnRows = (filter, rows)
-    return rows
-  }
-
-  private func range(of collection: ByteString?) -> Range<Int> {
+  /// The settings of a collection; all for nil.
+  func range(of collection: ByteString?) -> Range<Int> {
     guard let name = collection?.string else { return 0..<settings.count }
     let start = firstIndex { !IndexedSetting.precedes($0.name, (name, "")) }
     let end = firstIndex {
@@ -213,29 +175,10 @@ struct CollectionScope: Sendable {
   }
 }
 
-/// A collection and its environments.
-struct CollectionFamily: Sendable {
-  let parent: String
-  /// Whether the page shows it, not only its environments.
-  let isParentShown: Bool
-  var environments: [String]
-
-  /// All that the page shows.
-  var collections: [String] { (isParentShown ? [parent] : []) + environments.map { "\(parent)@\($0)" } }
-}
-
-/// A setting of a collection and of its environments.
-struct ColumnRow: Sendable {
-  let family: CollectionFamily
-  let key: String
-  /// Whether an environment has a value that is not simply its parent's.
-  let mayDiffer: Bool
-}
-
-extension Array {
+extension RandomAccessCollection where Index == Int {
   /// The first index from which on a condition holds for all elements.
-  fileprivate func partitioningIndex(_ condition: (Element) -> Bool) -> Int {
-    var range = indices
+  func partitioningIndex(_ condition: (Element) -> Bool) -> Int {
+    var range = startIndex..<endIndex
     while !range.isEmpty {
       let middle = (range.lowerBound + range.upperBound) / 2
       range = condition(self[middle]) ? range.lowerBound..<middle : middle + 1..<range.upperBound

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { linePoints, lineValues } from "../chart.js";
-import { cellsOf, columnName, parentOf } from "../columns.js";
+import { cellsOf, collectionOf, columnName, targets } from "../columns.js";
 
 test("a row has one setting, one for each column, or none", () => {
   assert.deepEqual(cellsOf(undefined), []);
@@ -10,14 +10,29 @@ test("a row has one setting, one for each column, or none", () => {
   assert.deepEqual(cellsOf({ key: "a", cells: [{ setting: { key: "a" }, differs: false }, null] }), [{ key: "a" }, undefined]);
 });
 
-test("columns are named after the environments of the chosen collection", () => {
-  assert.equal(parentOf("net@staging"), "net");
-  assert.equal(parentOf("a@b@staging"), "a@b");
-  assert.equal(parentOf("net"), "net");
-  assert.equal(parentOf("net@not an environment"), "net@not an environment");
-  assert.equal(columnName(null, "net@staging"), "net");
-  assert.equal(columnName("test", "net@staging"), "net@test");
-  assert.equal(columnName("test", null), "@test");
+const column = (tenant, environment, administrator = false) => ({ tenant, environment, administrator });
+
+test("a column is a collection, an environment or a tenant of it", () => {
+  assert.equal(collectionOf(column(null, null), "net"), "net");
+  assert.equal(collectionOf(column(null, "staging"), "net"), "net@staging");
+  assert.equal(collectionOf(column("acme", "staging"), "net"), "acme/net@staging");
+});
+
+test("columns are named after their collections, or after what those of several families have in common", () => {
+  assert.equal(columnName(column(null, null), "net"), "net");
+  assert.equal(columnName(column("acme", "test"), "net"), "acme/net@test");
+  assert.equal(columnName(column(null, null, true), "net"), "Administrator");
+  assert.equal(columnName(column("acme", null, true), "net"), "Administrator, acme/net");
+  assert.equal(columnName(column(null, null), null), "Collection itself");
+  assert.equal(columnName(column(null, "test"), null), "@test");
+  assert.equal(columnName(column("acme", null), null), "acme/…");
+  assert.equal(columnName(column("acme", null, true), null), "Administrator, acme/…");
+});
+
+test("a column is copied to the others, and to no administrator", () => {
+  const places = [{ collection: "net", administrator: false }, { collection: "net", administrator: true }, { collection: "net@test", administrator: false }];
+  assert.deepEqual(targets(places, places[0]), ["net@test"]);
+  assert.deepEqual(targets(places, places[1]), ["net", "net@test"]);
 });
 
 test("the line of a number has all finite values, oldest first", () => {

@@ -1,12 +1,20 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { baseType, problemOfLimits, problemOfText } from "../limits.js";
+import { baseType, problemOfLimits, problemOfText, typeText } from "../limits.js";
 
 const limits = (...limits) => ({ limits });
 
 test("the type of elements does not count", () => {
   assert.equal(baseType("array<dict<int>>"), "array");
   assert.equal(baseType("int"), "int");
+});
+
+test("composed types are words", () => {
+  assert.equal(typeText("int"), "int");
+  assert.equal(typeText("array"), "array");
+  assert.equal(typeText("array<string>"), "list of texts");
+  assert.equal(typeText("dict<array<int>>"), "dictionary of lists of whole numbers");
+  assert.equal(typeText("array<other>"), "list of other values");
 });
 
 test("texts are values of their types or not", () => {
