@@ -251,6 +251,10 @@ class AdministratorTests(ColumnCase):
         self.assertIn("default", self.cell("net/colour", 1, ".summary").text)
         self.assertIn("10.json", self.cell("net/colour", 1).get_attribute("title"))
         self.assertEqual(self.browser.all("#row-0-1 .editable, #row-0-1 .reset"), [])
+        # Its cell leads to the setting, which says the same.
+        self.click_cell("net/colour", 1, ".value")
+        self.browser.wait(lambda: self.browser.text("#details-title") == "net/colour")
+        self.assertIn("grey, as the default, in", self.browser.text("#details dl"))
         self.browser.click("#only-different")
         self.browser.wait(lambda: list(self.table()) == ["net/colour", "net/extra", "net/limit"])
         # Followed as it changes.

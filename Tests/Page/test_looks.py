@@ -151,6 +151,7 @@ class AccessibilityTests(PageCase):
                 "return document.documentElement.scrollWidth - document.documentElement.clientWidth")
             self.assertLessEqual(overflow, 0, f"{width} wide")
             self.assertGreater(self.browser.one("#list").size["height"], 80)
+            self.assertLess(self.browser.one("header").size["height"], 105, f"{width} wide")
             self.browser.choose("editor/size")
             self.browser.driver.execute_script("document.querySelector('.row').click()")
             self.browser.wait(lambda: self.browser.one("#details").is_displayed())

@@ -199,7 +199,7 @@ export class Details {
       ["Default", declaration && defaultText(declaration)],
       ["Effect", declaration && (declaration.effect === "restart" ? "when the program next starts" : "immediately")],
       ["Since", declaration?.since], ["Deprecated", declaration?.deprecated], ["Declared by", setting.declaredBy],
-      ["Value from", origin], ["Changed", timeText(setting.modified)], ["By", authorText(setting.author)],
+      ["Value from", origin], ["Administrator", givenText(setting.administrator)], ["Changed", timeText(setting.modified)], ["By", authorText(setting.author)],
       ["Expires", timeText(setting.expires)], ["Renew by", timeText(setting.due)],
       ...(setting.fleets ?? []).map((fleet) => ["Fleet", fleetText(fleet)]),
     ].filter(([, text]) => text);
@@ -454,6 +454,12 @@ export class Details {
 function defaultText({ type, default: value }) {
   if (value === undefined) return "none";
   return type === "int" ? String(value) : JSON.stringify(value);
+}
+
+/// What an administrator gives for a setting.
+function givenText(given) {
+  if (!given) return undefined;
+  return `${shortValue(given)}, ${given.given === "locked" ? "locked" : "as the default"}, in ${visible(given.origin)}`;
 }
 
 /// Where a setting goes, as a sentence for each fleet.

@@ -54,6 +54,7 @@ struct SettingJSON {
       ("author", author.map(ChangeText.json) ?? "null"),
       ("fleets", try FleetText.json(ofSetting: key, in: collection, transaction)),
       ("siblings", JSONText.array(siblings(of: collection).map(JSONText.quoted))),
+      ("administrator", try given(key, collection, transaction) ?? "null"),
     ]
     return JSONText.object(members)
   }

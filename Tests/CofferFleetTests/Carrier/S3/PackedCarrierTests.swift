@@ -252,6 +252,25 @@ struct PackedCarrierTests {
     #expect(try await other().contents().objects.count == count + 41)
   }
 
+  @Test("refuses a root with numbers and times that no writer could go on from")
+  func extremes() throws {
+    let change: [(inout PackedRoot) -> Void] = [
+      { $0.mergeCount = .max }, { $0.sequence = .max },
+      { $0.retired = [(PartID(bytes: .init(repeating: 1, count: 16)), .min)] },
+      { $0.retired = [(PartID(bytes: .init(repeating: 1, count: 16)), .max)] },
+    ]
+    for change in change {
+      var root = PackedRoot(lineage: .init(repeating: 1, count: PackedRoot.idByteCount))
+      _ = try PackedRoot(root.bytes, of: "a storage")
+      change(&root)
+      #expect {
+        try PackedRoot(root.bytes, of: "a storage")
+      } throws: { error in
+        if case .garbled = error as? CarrierError { true } else { false }
+      }
+    }
+  }
+
   @Test("has no number above those that are read")
   func lastNumber() async throws {
     let carrier = other()
