@@ -263,6 +263,25 @@ struct FileCarrierTests {
     #expect(try await carrier.bytes("head") == [2])
   }
 
+  @Test("lets a writer that waits for a reader in before readers that come later")
+  func turns() async throws {
+    try await carrier.swapHead(from: nil, to: [1])
+    let reading = try await FolderLock.take(.shared, of: carrier.folder)
+    let carrier = carrier
+    let writing = Task { try await carrier.swapHead(from: [1], to: [2]) }
+    let door = open(carrier.folder.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    defer { close(door) }
+    try await waiting(upTo: .seconds(60)) {
+      guard flock(door, LOCK_SH | LOCK_NB) == 0 else { return true }
+      flock(door, LOCK_UN)
+      return false
+    }
+    let later = Task { try await carrier.contents().objects["head"] }
+    reading?.release()
+    #expect(try await writing.value)
+    #expect(try await later.value == [2])
+  }
+
   @Test("is refused if the user may not write, and nothing changes", .enabled(if: geteuid() != 0))
   func notWritable() async throws {
     try await carrier.swapHead(from: nil, to: [1])

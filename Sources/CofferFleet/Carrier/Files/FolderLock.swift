@@ -19,6 +19,12 @@ final class FolderLock: Sendable {
   static func take(_ kind: Kind, of folder: CarrierFolder) async throws -> FolderLock? {
     let deadline = ContinuousClock.now + .seconds(30)
     var pause = Duration.milliseconds(1)
+    // Whoever waits keeps out those who come later: among reads that overlap, a writer would never get its turn.
+    let door = open(folder.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    defer { if door >= 0 { close(door) } }
+    while door >= 0, flock(door, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK || errno == EINTR {
+      try await wait(&pause, until: deadline, folder)
+    }
     while true {
       guard let lock = try FolderLock(folder, kind) else { return nil }
       if flock(lock.descriptor, (kind == .shared ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0 {
@@ -31,12 +37,18 @@ final class FolderLock: Sendable {
         guard kind == .exclusive else { return nil }
         throw folder.failure(code, folder.lockPath)
       }
-      guard ContinuousClock.now < deadline else {
-        throw folder.unreachable("another program has kept \(folder.lockPath) locked for 30 seconds")
-      }
-      try await Task.sleep(for: pause)
-      pause = min(pause * 2, .milliseconds(50))
+      try await wait(&pause, until: deadline, folder)
     }
+  }
+
+  private static func wait(
+    _ pause: inout Duration, until deadline: ContinuousClock.Instant, _ folder: CarrierFolder
+  ) async throws {
+    guard ContinuousClock.now < deadline else {
+      throw folder.unreachable("another program has kept \(folder.lockPath) locked for 30 seconds")
+    }
+    try await Task.sleep(for: pause)
+    pause = min(pause * 2, .milliseconds(50))
   }
 
   private init?(_ folder: CarrierFolder, _ kind: Kind) throws(CarrierError) {
