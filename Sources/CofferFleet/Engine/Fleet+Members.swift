@@ -235,10 +235,10 @@ extension Fleet {
     // It follows the current head.
     let following = try next.nextHead(Self.collections(resealed, from: old, to: next), time: now)
     let bytes = try following.head.sealed(next.keys, by: next.identity)
-    try onStep(.willCommit)
+    try await onStep(.willCommit)
     let changes = edition.changes + following.blocks + [.put(CarrierObject(name: Head.object, bytes: bytes))]
     guard try await carrier.commit(changes, if: condition) else { return false }
-    try onStep(.didCommit)
+    try await onStep(.didCommit)
     next.take(following.head, bytes, following.sets, synced: now)
     note(bytes)
     do {
@@ -249,7 +249,7 @@ extension Fleet {
       try reload()
       return true
     }
-    try onStep(.didAcknowledge)
+    try await onStep(.didAcknowledge)
     if let present { try await removeRemains(in: present) }
     return true
   }
@@ -349,7 +349,7 @@ extension Fleet {
       let request = Array(rest.prefix(64))
       rest = rest.dropFirst(64)
       guard try await make(request, if: condition) else { return nil }
-      try onStep(.didResealSome)
+      try await onStep(.didResealSome)
     }
     return resealed
   }

@@ -121,7 +121,7 @@ extension Fleet {
     let isPrepared = head.pieces.isEmpty && view.prepared?.folders == membership.keys.collections.map(\.folder)
     let prepared = isPrepared ? view.prepared : nil
     if membership.stored.head.isEmpty { try await claim(membership) }
-    try onStep(.willApply)
+    try await onStep(.willApply)
     let outcome = try connection.writeFleets { transaction in
       try self.apply(
         objects, prepared, head, view, membership, isRollbackAccepted: isRollbackAccepted, relation, transaction)
@@ -132,7 +132,7 @@ extension Fleet {
     report.pulledCount += outcome.changeCount
     report.conflictCount += outcome.conflictCount
     report.recoveredCount += outcome.recoveredCount
-    try onStep(.didApply)
+    try await onStep(.didApply)
     return view
   }
 

@@ -158,7 +158,7 @@ extension Fleet {
     async let isStaged = Self.make(staged, on: carrier, if: membership.condition)
     let collections = try self.collections(after: drafts, forgets: forgets)
     guard try await isStaged else { return false }
-    if !isSmall { try onStep(.didStage) }
+    if !isSmall { try await onStep(.didStage) }
     let now = try connection.readFleets { $0.time }
     let next = try membership.nextHead(collections, time: now, pieces: references)
     let isPublished = try await publish(next, isSmall ? changes : [], settling: isSmall ? [] : changes) {
@@ -206,10 +206,10 @@ extension Fleet {
   ) async throws -> Bool {
     let head = commit.head
     let bytes = try head.sealed(membership.keys, by: membership.identity)
-    try onStep(.willCommit)
+    try await onStep(.willCommit)
     let put = CarrierChange.put(CarrierObject(name: Head.object, bytes: bytes))
     guard try await carrier.commit(changes + commit.blocks + [put], if: membership.condition) else { return false }
-    try onStep(.didCommit)
+    try await onStep(.didCommit)
     let next = try Membership(membership.stored, isHeadOpened: false)
     next.take(head, bytes, commit.sets, synced: head.time)
     async let isSettled = Self.make(settled, on: carrier, if: CarrierCondition(name: Head.object, bytes: bytes))
@@ -221,7 +221,7 @@ extension Fleet {
     }
     note(bytes)
     membership = next
-    try onStep(.didAcknowledge)
+    try await onStep(.didAcknowledge)
     return try await isSettled
   }
 
@@ -267,7 +267,7 @@ extension Fleet {
   private func finishSettling(_ head: Head) async throws -> Bool {
     let next = try membership.nextHead(time: try connection.readFleets { $0.time })
     guard try await publish(next, [], { _ in }) else { return false }
-    try onStep(.didSettle)
+    try await onStep(.didSettle)
     return try await make(head.pieces.map { .remove(name: Piece.object($0.id, membership.keys)) })
   }
 

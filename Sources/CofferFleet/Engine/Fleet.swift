@@ -37,7 +37,7 @@ public actor Fleet {
   /// Whether the store is no longer a member.
   private var hasEnded = false
   /// Where tests interrupt.
-  var onStep: @Sendable (Step) throws -> Void = { _ in }
+  var onStep: @Sendable (Step) async throws -> Void = { _ in }
 
   /// The steps between which a host can be cut off.
   enum Step: CaseIterable, Sendable {
@@ -61,7 +61,7 @@ public actor Fleet {
     recentHeads.append(digest)
   }
 
-  func setOnStep(_ body: @escaping @Sendable (Step) throws -> Void) { onStep = body }
+  func setOnStep(_ body: @escaping @Sendable (Step) async throws -> Void) { onStep = body }
 
   // MARK: Making and joining
 

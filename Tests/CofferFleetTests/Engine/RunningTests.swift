@@ -92,17 +92,17 @@ struct RunningTests {
   func leavingDuringSync() async throws {
     let hosts = try await fleet(of: "a", "b", on: carrier)
     let (steps, step) = AsyncStream.makeStream(of: Void.self)
-    let isAsked = DispatchSemaphore(value: 0)
+    let (asked, ask) = AsyncStream.makeStream(of: Void.self)
     await hosts[1].fleet.setOnStep {
       guard $0 == .willCommit else { return }
       step.yield()
-      isAsked.wait()
+      for await _ in asked { break }
     }
     try hosts[1].set("1", "x")
     let (syncing, store) = (Task { [fleet = hosts[1].fleet] in try await fleet.sync() }, hosts[1].database)
     for await _ in steps { break }
     let leaving = Task { [fleet = hosts[1].fleet] in try await fleet.leave() }
-    isAsked.signal()
+    ask.yield()
     #expect(try await syncing.value.pushedCount == 1)
     try await leaving.value
     #expect(try Fleet.carriers(of: store) == [])
