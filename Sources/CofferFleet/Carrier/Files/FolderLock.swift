@@ -19,7 +19,7 @@ final class FolderLock: Sendable {
   static func take(_ kind: Kind, of folder: CarrierFolder) async throws -> FolderLock? {
     let deadline = ContinuousClock.now + .seconds(30)
     var pause = Duration.milliseconds(1)
-    // Whoever waits keeps out those who come later: among reads that overlap, a writer would never get its turn.
+    // The one that waits keeps out those that come later: among reads that overlap, a writer would never get its turn.
     let door = open(folder.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     defer { if door >= 0 { close(door) } }
     while door >= 0, flock(door, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK || errno == EINTR {
