@@ -4,7 +4,7 @@ import Testing
 
 @testable import CofferFleet
 
-@Suite("A fleet on an etcd that fails", .enabled(if: EtcdServer.isInstalled), .timeLimit(.minutes(10)))
+@Suite("A fleet on an etcd that fails", .enabled(if: EtcdServer.isInstalled), .timeLimit(.minutes(30)))
 struct FleetFaultTests {
   /// Two hosts, of which each has a carrier of its own, while both run.
   private func running<R>(
@@ -19,7 +19,7 @@ struct FleetFaultTests {
   }
 
   private func converge(_ hosts: Host..., to contents: [String: String]) async throws {
-    try await waiting(upTo: .seconds(90)) { try hosts.allSatisfy { try $0.contents() == contents } }
+    try await waiting(upTo: .seconds(600)) { try hosts.allSatisfy { try $0.contents() == contents } }
   }
 
   @Test("continues while leaders are killed and restarted, and loses nothing")
