@@ -49,6 +49,7 @@ struct CarrierAddress: Sendable {
     return isPort ? nil : location[..<at]
   }
 
+  /// All that a carrier has: a value under another name is not shown, and so would be lost from an address that is stored.
   private static let knownOptions = ["ca", "cert", "endpoint", "key", "poll", "region"]
 
   /// An address as it is shown: without a password, and without what may be one in its options.

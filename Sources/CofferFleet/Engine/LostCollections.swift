@@ -65,8 +65,9 @@ struct LostCollections {
   }
 
   func save(_ transaction: FleetTransaction, of fleet: Int64) throws {
-    guard try bytes != LostCollections(transaction, fleet).bytes else { return }
-    try transaction.set(.lost, to: entries.isEmpty ? nil : bytes, of: fleet)
+    let bytes = entries.isEmpty ? nil : bytes
+    guard try transaction.note(.lost, of: fleet) != bytes else { return }
+    try transaction.set(.lost, to: bytes, of: fleet)
   }
 
   private var bytes: [UInt8] {

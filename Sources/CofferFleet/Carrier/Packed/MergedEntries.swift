@@ -72,6 +72,11 @@ final class MergedEntries {
 /// A part that the root names is not there: another writer has merged it into others, and removed it.
 struct MissingPart: Error {
   let id: PartID
+
+  /// What it is if the root still names the part.
+  func error(of carrier: String) -> CarrierError {
+    .garbled(carrier: carrier, reason: "its object \(id.key) is missing")
+  }
 }
 
 extension ConditionalStorage {

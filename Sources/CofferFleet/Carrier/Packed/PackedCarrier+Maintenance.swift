@@ -22,10 +22,7 @@ extension PackedCarrier {
     } catch {
       // If only the answer was lost, they are in use; otherwise they are found by their age.
       guard isNeeded else { return }
-      if let missing = error as? MissingPart {
-        throw CarrierError.garbled(carrier: description, reason: "its object \(missing.id.key) is missing")
-      }
-      throw error
+      throw (error as? MissingPart)?.error(of: description) ?? error
     }
     if Int.random(in: 0..<max(1, sizes.sweepOdds)) == 0 { try await sweep() }
   }
@@ -35,7 +32,7 @@ extension PackedCarrier {
   /// None that a root names: a storage, or a proxy in front of it, may say that it refused what it has written.
   func discard(_ writer: PartWriter) async {
     guard !writer.ids.isEmpty, let root = try? await refresh().root else { return }
-    let named = root.parts.union(root.retired.map(\.id))
+    let named = root.named
     await PartWriter.remove(writer.ids.filter { !named.contains($0) }, from: storage)
   }
 
@@ -63,7 +60,7 @@ extension PackedCarrier {
   private func sweep() async throws {
     let state = try await refresh()
     guard let root = state.root else { return }
-    let named = root.parts.union(root.retired.map(\.id))
+    let named = root.named
     let (oldest, limit) = (state.date - sizes.orphanAge, Self.sweptCount)
     var orphans: [PartID] = []
     try await storage.list(PartID.folder) { objects in

@@ -88,7 +88,7 @@ final class PackedCarrier: Carrier {
       } catch let missing as MissingPart {
         let later = try await refresh()
         guard later.tag != state.tag else {
-          throw CarrierError.garbled(carrier: description, reason: "its object \(missing.id.key) is missing")
+          throw missing.error(of: description)
         }
         guard isRepeatable() else { break }
         state = later

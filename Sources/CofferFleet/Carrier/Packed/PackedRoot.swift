@@ -68,6 +68,9 @@ struct PackedRoot: Sendable {
     Set(runs.flatMap { $0.packs.map(\.id) }).union(large.values.map(\.object.id))
   }
 
+  /// All parts that it names: also those that a reader of an earlier root may still need.
+  var named: Set<PartID> { parts.union(retired.map(\.id)) }
+
   // MARK: - Changes
 
   /// Changes an object, by the commit that has the root's number.

@@ -157,7 +157,7 @@ struct PackedCarrierTests {
     }
     let root = try #require(try await reader.refresh().root)
     #expect(root.mergeCount > 10 && root.runs.count <= sizes.runCount + 1)
-    let needed = Set((root.parts.union(root.retired.map(\.id))).map(\.key))
+    let needed = Set(root.named.map(\.key))
     #expect(try await storage.parts().isSubset(of: needed))
     // Either all changes came, or that they are no longer known.
     var told: [String: [UInt8]] = [:]
@@ -325,7 +325,7 @@ struct PackedCarrierTests {
     try await old.swapHead(from: [3], to: [4], [.put("records/c", .init(repeating: 1, count: 150))])
     try await old.swapHead(from: [4], to: [5])
     let root = try #require(try await old.refresh().root)
-    #expect(try await storage.parts() == Set(root.parts.union(root.retired.map(\.id)).map(\.key)))
+    #expect(try await storage.parts() == Set(root.named.map(\.key)))
     #expect(try await old.contents().objects.count == 4)
   }
 
