@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import datetime
-import http.server
 import ipaddress
 import itertools
 import json
@@ -18,6 +17,8 @@ from typing import Callable, Iterator, Optional
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+
+import loopback
 
 PREFIX = b"/team/"
 
@@ -69,11 +70,9 @@ class Hostile:
         """Its address; with a certificate, that of a carrier with TLS."""
         hostile = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
+        class Handler(loopback.Handler):
             def do_POST(self) -> None:
-                request = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
+                request = json.loads(self.received() or b"{}")
                 if hostile.answer is not None:
                     with contextlib.suppress(OSError):
                         hostile.answer(self)
@@ -87,22 +86,11 @@ class Hostile:
                 self.send_response(200)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                with contextlib.suppress(OSError):
-                    self.wfile.write(data)
+                self.send(data)
 
             do_GET = do_POST
 
-            def log_message(self, *_) -> None:
-                pass
-
-        class Server(http.server.ThreadingHTTPServer):
-            daemon_threads = True
-
-            def handle_error(self, *_) -> None:
-                """The tool has hung up."""
-
-        server = Server(("127.0.0.1", 0), Handler)
+        server = loopback.Server(Handler)
         if certificate is not None:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(certificate)

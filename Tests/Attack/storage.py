@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
-import http.server
 import itertools
 import struct
 import threading
 import urllib.parse
 from typing import Callable, Iterator, Optional
+
+import loopback
 
 ACCESS_KEY, SECRET = "AKIDATTACK", "secret-of-the-access-key-46"
 BUCKET = "/fleets/"
@@ -85,11 +86,9 @@ class Storage:
     def running(self) -> Iterator["Storage"]:
         storage = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
+        class Handler(loopback.Handler):
             def do_GET(self) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                body = self.received()
                 storage.sent.append(self.requestline.encode() + str(self.headers).encode() + body)
                 if storage.answer is not None:
                     with contextlib.suppress(OSError):
@@ -105,22 +104,11 @@ class Storage:
                     self.send_header(key, value)
                 if status not in (204, 304):
                     self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                with contextlib.suppress(OSError):
-                    self.wfile.write(data)
+                self.send(data)
 
             do_PUT = do_DELETE = do_GET
 
-            def log_message(self, *_) -> None:
-                pass
-
-        class Server(http.server.ThreadingHTTPServer):
-            daemon_threads = True
-
-            def handle_error(self, *_) -> None:
-                """The tool has hung up."""
-
-        server = Server(("127.0.0.1", 0), Handler)
+        server = loopback.Server(Handler)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         self.address = f"s3://fleets/team?endpoint=http://127.0.0.1:{server.server_port}&region=eu-central-1&poll=1"
         try:

@@ -18,19 +18,31 @@ COUNT = 100_000
 SLACK = 1 if os.environ.get("PREFS_RELEASE") else 5
 
 
-class LargeTests(unittest.TestCase):
+class LargeCase(unittest.TestCase):
+    """A store with 100,000 settings, and its page."""
+
     @classmethod
-    def setUpClass(cls):
+    def make_store(cls):
         cls.store = Store(BINARIES)
         cls.addClassCleanup(cls.store.close)
         path = os.path.join(cls.store.home, "many.json")
         with open(path, "w") as file:
             json.dump({f"setting-{n:06}": f"the value of number {n}, and a few words more" if n % 3 else n for n in range(COUNT)}, file)
         cls.store.prefs("import", path, "-c", "many")
+
+    @classmethod
+    def open_page(cls, what):
         start = time.monotonic()
         cls.page = Page(cls.store)
         cls.addClassCleanup(cls.page.close)
-        print(f"\n100,000 settings: prefs ui is there after {time.monotonic() - start:.2f} s")
+        print(f"\n{what}: prefs ui is there after {time.monotonic() - start:.2f} s")
+
+
+class LargeTests(LargeCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.make_store()
+        cls.open_page("100,000 settings")
         cls.browser = Browser()
         cls.addClassCleanup(cls.browser.close)
         cls.browser.open_list(cls.page.address)
@@ -177,24 +189,16 @@ class LargeTests(unittest.TestCase):
         return False
 
 
-class LargeColumnTests(unittest.TestCase):
+class LargeColumnTests(LargeCase):
     """As many settings with an environment beside them: twice as many rows for the list, as many for the columns."""
 
     @classmethod
     def setUpClass(cls):
-        cls.store = Store(BINARIES)
-        cls.addClassCleanup(cls.store.close)
-        path = os.path.join(cls.store.home, "many.json")
-        with open(path, "w") as file:
-            json.dump({f"setting-{n:06}": f"the value of number {n}, and a few words more" if n % 3 else n for n in range(COUNT)}, file)
-        cls.store.prefs("import", path, "-c", "many")
+        cls.make_store()
         cls.store.prefs("env", "create", "many@staging")
         for place in [7, COUNT - 11]:
             cls.store.prefs("set", f"many@staging/setting-{place:06}", "other")
-        start = time.monotonic()
-        cls.page = Page(cls.store)
-        cls.addClassCleanup(cls.page.close)
-        print(f"\n100,000 settings and an environment: prefs ui is there after {time.monotonic() - start:.2f} s")
+        cls.open_page("100,000 settings and an environment")
         cls.session = cls.page.session()
 
     def timed(self, name, limit, **request):
