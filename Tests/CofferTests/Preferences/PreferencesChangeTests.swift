@@ -145,6 +145,8 @@ extension Keys {
     let first = try #require(await iterator.next())
     #expect(first.keys.contains("theme") && first.concerns(.theme) && !first.concerns("theme"))
 
+    // What this proxy still holds would be news to the other one.
+    try proxy.flushAndWait()
     let database = preferences.database
     try await database.makeConnection().readWrite { _ = try $0.makeEnvironment("staging", of: "app") }
     let staging = try Preferences(database: database, collection: "app", environment: "staging")
