@@ -79,16 +79,19 @@ final class Membership: @unchecked Sendable {
   private static func open(
     _ bytes: [UInt8], _ authority: Authority, _ identities: [Identity]
   ) throws -> (Identity, FleetKeys, Members) {
-    if identities.count > 1, let own = identities.last {
-      if let (keys, members) = try? Members.open(bytes, of: authority, for: own) { return (own, keys, members) }
+    // An admin's host lists the keys that this host has made as it joined instead of the invitation's.
+    for identity in identities.reversed() {
+      do {
+        let (keys, members) = try Members.open(bytes, of: authority, for: identity)
+        return (identity, keys, members)
+      } catch is Members.WrappedForOtherKeys {
+        continue
+      }
     }
-    do {
-      let (keys, members) = try Members.open(bytes, of: authority, for: identities[0])
-      return (identities[0], keys, members)
-    } catch FleetError.damaged where identities.count > 1 {
-      // The list is what an admin has signed, and has other keys.
-      throw FleetError.invitationUsed
+    guard identities.count > 1 else {
+      throw FleetError.damaged(object: Members.object, reason: "the keys in it are not wrapped for this host")
     }
+    throw FleetError.invitationUsed
   }
 
   private static func sets(_ stored: [UInt8]) throws -> [[UInt8]: RecordSet] {

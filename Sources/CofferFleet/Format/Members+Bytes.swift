@@ -35,9 +35,12 @@ extension Members {
     return bytes + sealed.dropFirst(5)
   }
 
+  /// The list has a member with other keys than those of the identity.
+  struct WrappedForOtherKeys: Error {}
+
   /// Opens the object with a member's private key.
   ///
-  /// - Throws: ``FleetError/removed`` if no key is wrapped for the member.
+  /// - Throws: ``FleetError/removed`` if no key is wrapped for the member; ``WrappedForOtherKeys``.
   static func open(
     _ bytes: [UInt8], of authority: Authority, for identity: Identity
   ) throws -> (FleetKeys, Members) {
@@ -81,9 +84,14 @@ extension Members {
       throw MalformedObject(reason: "its ephemeral key is invalid")
     }
     let wrapping = try wrappingKey(agreed, ephemeralKey, identity.publicKey, authority.fleet)
-    return try XAES256GCM(key: wrapping).open(
-      Array(wrapped.dropFirst(XAES256GCM.nonceByteCount)), nonce: Array(wrapped.prefix(XAES256GCM.nonceByteCount)),
-      additionalData: additionalData(authority.fleet, version, authority.epoch, identity.member))
+    do {
+      return try XAES256GCM(key: wrapping).open(
+        Array(wrapped.dropFirst(XAES256GCM.nonceByteCount)), nonce: Array(wrapped.prefix(XAES256GCM.nonceByteCount)),
+        additionalData: additionalData(authority.fleet, version, authority.epoch, identity.member))
+    } catch CryptoError.authenticationFailed {
+      // An admin has signed the whole object.
+      throw WrappedForOtherKeys()
+    }
   }
 
   private static func wrappingKey(

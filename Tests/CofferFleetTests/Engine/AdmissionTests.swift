@@ -61,7 +61,7 @@ struct AdmissionTests {
     try await host.sync()
     let identity = try Identity(member: invitation.member, seed: invitation.seed, fleet: invitation.fleet)
     let membership = await admin.fleet.membership
-    #expect(throws: FleetError.self) {
+    #expect(throws: Members.WrappedForOtherKeys.self) {
       try Members.open(membership.stored.members, of: membership.authority, for: identity)
     }
     // A head, and another version of the members, by anyone who has seen the invitation.
@@ -102,6 +102,22 @@ struct AdmissionTests {
     await #expect(throws: FleetError.invitationUsed) { try await host.sync() }
     try await admin.fleet.remove("b")
     await #expect(throws: FleetError.removed) { try await thief.sync() }
+  }
+
+  @Test("to a fleet whose list of members is malformed is not called used")
+  func malformedMembers() async throws {
+    let admin = try await Host("a").create(carrier)
+    let invitation = try await admin.fleet.invite("b", role: .writer)
+    let membership = await admin.fleet.membership
+    var (members, authority) = (membership.stored.members, membership.authority)
+    members[members.count - 1] ^= 1
+    authority.members = try members.digest
+    carrier.objects[Members.object] = members
+    carrier.objects[Authority.object(authority.version)] = try authority.signed(by: membership.identity)
+    let host = try Host("b")
+    await #expect(throws: FleetError.damaged(object: Members.object, reason: "it does not authenticate")) {
+      try await host.join(invitation, carrier)
+    }
   }
 
   @Test("whose request is not signed with it admits no one")
