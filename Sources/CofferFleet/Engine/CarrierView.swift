@@ -9,6 +9,8 @@ struct CarrierView {
   var isComplete: Bool
   var revision: CarrierRevision
   var prepared: PreparedRecords?
+  /// Whether the carrier has another head, which an admin cuts off.
+  var isCutOff = false
 
   /// Reads everything.
   ///

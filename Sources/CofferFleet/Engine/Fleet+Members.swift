@@ -95,10 +95,13 @@ extension Fleet {
   /// Its keys open nothing that is written after this returns: the fleet and the member's collections get new keys, and all records are
   /// sealed under them.
   ///
+  /// A state that cannot be verified does not prevent it: the member may have put it there. It is cut off, as far back as this host has
+  /// verified, and other hosts push their changes since then again. Records that are damaged or missing themselves do prevent it.
+  ///
   /// - Throws: ``FleetError/notAllowed(role:)`` if this host is not an admin, `.memberNotFound`, `.lastAdmin`; what
   ///   ``sync()`` throws. The member then stays.
   public func remove(_ name: String) async throws {
-    try await change { members, _ in
+    try await change(cutsDamageOff: true) { members, _ in
       guard let member = members.member(named: name) else { throw FleetError.memberNotFound(name: name) }
       try members.remove(member)
       guard !members.adminKeys.isEmpty else { throw FleetError.lastAdmin }
@@ -109,9 +112,11 @@ extension Fleet {
   /// Creates new keys of the fleet and of all collections, and seals all records under them: after a host was lost and its member removed, or in
   /// any doubt.
   ///
+  /// As ``remove(_:)``, it cuts off a state that cannot be verified.
+  ///
   /// - Throws: ``FleetError/notAllowed(role:)`` if this host is not an admin; what ``sync()`` throws.
   public func renewKey() async throws {
-    try await change { members, _ in
+    try await change(cutsDamageOff: true) { members, _ in
       try members.renew { _ in true }
       return true
     }
@@ -168,12 +173,18 @@ extension Fleet {
 
   /// Publishes other members.
   ///
-  /// - Parameter body: Gets the current members and the time, and changes them; returns whether a new fleet key is needed. Those of collections
-  ///   are renewed by other folders.
-  func change(_ body: (inout Members, Int64) throws -> Bool) async throws {
-    try await sync()
+  /// - Parameters:
+  ///   - cutsDamageOff: Whether to go on from the state that this host is in step with if the carrier's cannot be verified.
+  ///   - body: Gets the current members and the time, and changes them; returns whether a new fleet key is needed. Those of collections
+  ///     are renewed by other folders.
+  func change(cutsDamageOff: Bool = false, _ body: (inout Members, Int64) throws -> Bool) async throws {
+    do {
+      try await sync()
+    } catch FleetError.damaged where cutsDamageOff {
+      // It is read again below.
+    }
     try await turns.take {
-      try await edit(body)
+      try await edit(cutsDamageOff: cutsDamageOff, body)
       set(try standing())
     }
   }
@@ -186,12 +197,18 @@ extension Fleet {
   /// Publishes other members, in a turn.
   ///
   /// Modelled in `Documentation/Models/FleetEpoch.pml`.
-  func edit(_ body: (inout Members, Int64) throws -> Bool) async throws {
+  func edit(cutsDamageOff: Bool = false, _ body: (inout Members, Int64) throws -> Bool) async throws {
     var report = SyncReport()
     for attempt in 0..<Self.attemptCount {
       let isPolite = attempt < Self.politeAttemptCount
       if attempt > 0 { try await Self.pause(after: attempt) }
-      let view = try await pull(comparesAll: !isPolite, report: &report)
+      let view: CarrierView?
+      do {
+        view = try await pull(comparesAll: !isPolite, report: &report)
+      } catch let damage as FleetError where cutsDamageOff && Self.mayRead(damage) {
+        if isPolite { continue }
+        view = try await verifiedView(behind: damage)
+      }
       guard membership.mayManage else { throw FleetError.notAllowed(role: membership.me.role) }
       if isPolite { guard try await settleEarlier() else { continue } }
       let now = try connection.readFleets { $0.time }
@@ -221,9 +238,7 @@ extension Fleet {
   /// - Parameter view: All of the state with which this store is in step, to replace also a head that has followed since; nil to do nothing then.
   private func publish(_ edition: MembersEdition, over view: CarrierView?) async throws -> Bool {
     let old = membership
-    let condition =
-      view == nil
-      ? old.condition : CarrierCondition(name: Authority.object(edition.authority.version), bytes: nil)
+    let condition = try view == nil ? old.condition : await unpublishedCondition()
     let next = try Membership(old.stored)
     try next.take(edition.authority, edition.authorityBytes, members: edition.membersBytes)
     var present = view
@@ -315,7 +330,9 @@ extension Fleet {
       !old.keys.has(folder: keys.folder) && old.keys.collection(named: keys.name) != nil
     }
     guard let head = old.head, !renewed.isEmpty else { return [] }
-    guard let view, view.head == old.stored.head, let pieces = try await pieces() else { return nil }
+    guard let view, view.head == old.stored.head, let pieces = try await view.isCutOff ? [] : pieces() else {
+      return nil
+    }
     var objects = view.objects
     for (place, record) in pieces { objects[FleetKeys.object(place)] = .some(record) }
     var verified = try connection.readFleets { transaction in

@@ -57,7 +57,7 @@ extension Fleet {
     }
   }
 
-  private static func mayRead(_ error: FleetError) -> Bool { if case .damaged = error { true } else { false } }
+  static func mayRead(_ error: FleetError) -> Bool { if case .damaged = error { true } else { false } }
 
   private func view(upTo head: [UInt8], isComplete: Bool) async throws -> CarrierView {
     if !isComplete, let revision = membership.stored.revision,

@@ -90,6 +90,47 @@ struct AuthorityTests {
     for host in [b, d, hosts[0]] { #expect(try await host.fleet.conflicts() == []) }
   }
 
+  /// What a member that is to be removed does to the carrier.
+  enum Damage: CaseIterable {
+    case setDigest, recordCount, head, authority
+  }
+
+  @Test(
+    "removes a member whose last commit cannot be verified: it is cut off, and others push again",
+    arguments: Damage.allCases)
+  func damage(_ damage: Damage) async throws {
+    let hosts = try await fleet(of: "a", "b", "c", on: carrier)
+    let (admin, b, c) = (hosts[0], hosts[1], hosts[2])
+    try admin.set("1", "x")
+    for host in hosts { try await host.sync() }
+    // The admin has not seen this one.
+    try b.set("2", "y")
+    for host in [b, c] { try await host.sync() }
+    let membership = await c.fleet.membership
+    switch damage {
+    case .setDigest, .recordCount:
+      let (folder, count) = (membership.first.folder, try #require(membership.head?.collections[0].recordCount))
+      let set = damage == .setDigest ? RecordSet() : try #require(membership.sets[folder])
+      let change = Membership.CollectionChange(set: set, recordCount: damage == .recordCount ? count + 1 : count)
+      carrier.objects[Head.object] = try membership.nextHead([folder: change], time: 0).head
+        .sealed(membership.keys, by: membership.identity)
+    case .head: carrier.objects[Head.object]?[20] ^= 1
+    case .authority: carrier.objects[Authority.object(membership.authority.version + 1)] = [1, 2, 3]
+    }
+    for host in [admin, b] {
+      await #expect(throws: FleetError.self) { try await host.sync() }
+    }
+    try await admin.fleet.remove("c")
+    await #expect(throws: FleetError.removed) { try await c.sync() }
+    for _ in 0..<2 { for host in [b, admin] { try await host.sync() } }
+    for host in [admin, b] {
+      #expect(try host.contents() == ["x": "1", "y": "2"])
+      #expect(try await host.fleet.status().condition == .inStep)
+    }
+    let late = try await Host("late").join(admin, carrier)
+    #expect(try late.contents() == ["x": "1", "y": "2"])
+  }
+
   @Test("is obeyed also by hosts that see the removed member's next commit first")
   func formerHead() async throws {
     let hosts = try await fleet(of: "a", "b", "c", on: carrier)
