@@ -149,7 +149,7 @@ if !isFetched {
     .target(
       name: "PrefsPage",
       dependencies: [
-        "PrefsCommands", "Coffer", "CofferMaintenance", "CofferCrypto",
+        "PrefsCommands", "Coffer", "CofferMaintenance", "CofferCrypto", "CSystemCalls",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       resources: [.embedInCode("Page")], swiftSettings: strict),

@@ -9,7 +9,7 @@
 #   CofferFleet -> Coffer, CofferCrypto, CCurl
 #   CofferCompat, CofferObservation, CofferMetrics, CofferConfiguration, CofferService -> Coffer
 #                                                            CofferStorage -> CSQLite
-#           PrefsCommands, Coffer, CofferStorage -> CSystemCalls
+#           PrefsPage, PrefsCommands, Coffer, CofferStorage -> CSystemCalls
 set -eu
 cd "${1:-"$(dirname "$0")/.."}"
 
@@ -31,7 +31,7 @@ allowed() {
     Sources/prefs) echo "PrefsCommands" ;;
     Sources/prefs-formats) echo "PrefsFormats" ;;
     Sources/prefs-fleet) echo "PrefsFleet" ;;
-    Sources/PrefsPage) echo "PrefsCommands CofferMaintenance Coffer CofferCrypto" ;;
+    Sources/PrefsPage) echo "PrefsCommands CofferMaintenance Coffer CofferCrypto CSystemCalls" ;;
     Sources/prefs-ui) echo "PrefsPage" ;;
     Tests/TestSupport) echo "Coffer CofferCompat CofferMaintenance CofferStorage CofferCrypto CSQLite" ;;
     Tests/StoreWorker) echo "Coffer CofferMaintenance CofferStorage" ;;

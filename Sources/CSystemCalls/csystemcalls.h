@@ -1,5 +1,5 @@
-// Calls that Swift cannot make: their C functions are variadic, or are shown to GNU programs only, or there are none, or, as
-// with fork(2), Swift forbids them. Those of Linux return a negative errno when they fail.
+// Calls that Swift cannot make: their C functions are variadic, or are shown to GNU programs only, or are in no module of Swift's, or
+// there are none, or, as with fork(2), Swift forbids them. Those of Linux return a negative errno when they fail.
 #ifndef COFFER_CSYSTEMCALLS_H
 #define COFFER_CSYSTEMCALLS_H
 
@@ -16,6 +16,7 @@
 #include <sys/prctl.h>
 #endif
 #if defined(__GLIBC__)
+#include <malloc.h>
 #include <nss.h>
 #endif
 
@@ -37,6 +38,13 @@ static inline void coffer_find_users_in_files(void) {
 #if defined(__GLIBC__)
   __nss_configure_lookup("passwd", "files");
   __nss_configure_lookup("group", "files");
+#endif
+}
+
+// Gives memory that this process has freed back to the system: of what a large store needed while it was read, glibc keeps most
+static inline void coffer_give_memory_back(void) {
+#if defined(__GLIBC__)
+  malloc_trim(0);
 #endif
 }
 

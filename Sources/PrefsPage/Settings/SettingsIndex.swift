@@ -1,3 +1,4 @@
+import CSystemCalls
 import Coffer
 import PrefsCommands
 
@@ -46,7 +47,7 @@ struct SettingsIndex: Sendable {
     for part in parts { settings += part }
     parts = []
     try finish(transaction)
-    FreeMemory.giveBack()
+    coffer_give_memory_back()
   }
 
   private func names(_ transaction: borrowing ReadTransaction) throws -> [String] {
