@@ -114,7 +114,7 @@ class ProgramCase(PageCase):
 
     def test_the_view_says_what_shows_the_members_where_the_program_is_missing_or_fails(self):
         self.assert_fallback()
-        for lines in ["exit 1\n", "echo nonsense\n", "echo '[]'; exit 1\n", "kill -9 $$\n"]:
+        for lines in ["exit 1\n", "echo nonsense\n", "echo '[]'; exit 1\n", "kill -9 $$\n", "echo '['; exec sleep 1000\n"]:
             self.write(lines)
             self.assert_fallback()
         # It is asked again each time.

@@ -65,9 +65,13 @@ struct ProgramBeside {
   ///
   /// Its standard error is discarded: it may repeat parts of the input.
   ///
-  /// - Parameter input: Its standard input.
+  /// - Parameters:
+  ///   - input: Its standard input.
+  ///   - time: When to kill it; nil for never.
   /// - Returns: Its standard output, and its status as of waitpid(2).
-  func run(_ arguments: [String], input: String) throws -> (output: [UInt8], status: Int32) {
+  func run(
+    _ arguments: [String], input: String, within time: Duration? = nil
+  ) throws -> (output: [UInt8], status: Int32) {
     try check()
     let (source, output) = (try PipePair(), try PipePair())
     defer { output.closeReading() }
@@ -91,12 +95,13 @@ struct ProgramBeside {
     do { try FileDescriptor.writeAll(input.utf8, to: source.writing, named: path) } catch is ClosedPipe {}
     signal(SIGPIPE, previous)
     source.closeWriting()
-    let answer = try FileDescriptor.readAll(output.reading, named: path)
+    let answer = Result { try FileDescriptor.readAll(output.reading, named: path, within: time) }
+    if case .failure = answer { kill(child, SIGKILL) }
     var status: Int32 = 0
     while waitpid(child, &status, 0) < 0 {
       guard errno == EINTR else { throw Failure.system(path, errno: errno) }
     }
-    return (answer, status)
+    return (try answer.get(), status)
   }
 
   /// Checks that only users who could replace `prefs` itself could have put the program there.

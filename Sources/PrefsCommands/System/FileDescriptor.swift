@@ -21,10 +21,16 @@ package enum FileDescriptor {
   // MARK: - Reading
 
   /// Everything up to the end of `descriptor`.
-  package static func readAll(_ descriptor: Int32, named name: String) throws -> [UInt8] {
+  ///
+  /// - Parameter time: The time limit for all of it; nil for none.
+  package static func readAll(
+    _ descriptor: Int32, named name: String, within time: Duration? = nil
+  ) throws -> [UInt8] {
+    let end = time.map { ContinuousClock.now + $0 }
     var bytes: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 64 << 10)
     while true {
+      if let end { try waitForInput(descriptor, named: name, until: end) }
       let count = try chunk.withUnsafeMutableBytes { try readSome(descriptor, into: $0, named: name) }
       if count == 0 { return bytes }
       bytes.append(contentsOf: chunk[..<count])
@@ -124,6 +130,16 @@ package enum FileDescriptor {
     var count = 0
     let scratch = try SecretBytes(count: capacity) { buffer in count = try fill(buffer) }
     return scratch.slice(0..<count)
+  }
+
+  private static func waitForInput(_ descriptor: Int32, named name: String, until end: ContinuousClock.Instant) throws {
+    var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    while true {
+      let rest = Int32(clamping: Int(max(.zero, ContinuousClock.now.duration(to: end)) / .milliseconds(1)))
+      let count = poll(&request, 1, rest)
+      if count > 0 { return }
+      guard count < 0, errno == EINTR else { throw Failure(.other, "\(name) did not end in time.") }
+    }
   }
 
   private static func readSome(
