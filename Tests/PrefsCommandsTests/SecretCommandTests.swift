@@ -24,6 +24,19 @@ import Testing
     }
   }
 
+  @Test(
+    "is not repeated where it was given as an argument by mistake",
+    arguments: [
+      "init --passphrase hunter2", "init --passphrase=hunter2", "key add --passphrase hunter2", "key recovery hunter2",
+      "unlock hunter2", "unlock --passphrase hunter2", "unlock hunter2 hunter22", "set k --secret=hunter2",
+      "set k --secret hunter2", "get k --key-fd hunter2", "get k --key-fd=hunter2", "--passphrase hunter2 get k",
+      "--key hunter2 get k",
+    ])
+  func mistaken(_ words: String) throws {
+    let run = try tool.run(words.split(separator: " ").map(String.init), input: [])
+    #expect(run.code == 2 && !run.message.isEmpty && !(run.message + run.text).contains("hunter2"), "\(run)")
+  }
+
   @Test("is stored byte for byte, from a file, a pipe, or decoded")
   func bytes() throws {
     let bytes = (0...255).map { UInt8($0) }

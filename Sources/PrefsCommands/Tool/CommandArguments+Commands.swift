@@ -170,6 +170,8 @@ extension CommandArguments {
         let near = nearest(
           word, among: PrefsCommand.names(of: subcommands), isTop: command == PrefsCommand.self,
           isHelp: words(in: arguments).first == "help")
+        // It may be a secret that is meant as the value of that option, which the parser names.
+        if near == nil, isBehindOption(word, in: arguments) { return nil }
         // A value, or the whole store.
         let isRestore = word == "restore" && command == PrefsCommand.self
         let hint =
@@ -181,5 +183,23 @@ extension CommandArguments {
       (command, path) = (next, "\(path) \(word)")
     }
     return nil
+  }
+
+  private static func isBehindOption(_ word: String, in arguments: [String]) -> Bool {
+    guard let index = arguments.firstIndex(of: word), index > 0 else { return false }
+    return arguments[index - 1].hasPrefix("-")
+  }
+
+  /// An error of the parser without the arguments that may be secrets where none is expected.
+  ///
+  /// Those for options of another type stay, but for a descriptor, which many take for the secret itself.
+  static func withoutSecrets(_ text: String, _ arguments: [String]) -> String {
+    let isSuspect = ["nexpected argument", "does not take any value", "-fd <"].contains { text.contains($0) }
+    guard isSuspect else { return text }
+    let values = arguments.flatMap { argument -> [Substring] in
+      guard argument.hasPrefix("-") else { return [argument[...]] }
+      return Array(argument.split(separator: "=", maxSplits: 1).dropFirst())
+    }
+    return values.reduce(text) { $0.replacing("'\($1)'", with: "'…'") }
   }
 }

@@ -197,10 +197,11 @@ public enum PrefsTool {
     _ error: any Error, _ root: any ParsableCommand.Type
   ) -> (code: Int32, lines: [String]?) {
     let code = root.exitCode(for: error)
-    if let failure = CommandArguments.unknownCommand(in: Array(CommandLine.arguments.dropFirst()), of: root) {
+    let arguments = Array(CommandLine.arguments.dropFirst())
+    if let failure = CommandArguments.unknownCommand(in: arguments, of: root) {
       return outcome(of: failure, root)
     }
-    let text = CommandArguments.unmarked(root.fullMessage(for: error))
+    let text = CommandArguments.withoutSecrets(CommandArguments.unmarked(root.fullMessage(for: error)), arguments)
     if code == .success {
       var output = StandardOutput()
       do {
