@@ -90,6 +90,8 @@
     @Test("The README's commands work as they stand")
     func readmeShell() throws {
       try addScript("server", "env > seen")
+      let minute = try Self.blocks(of: "In a minute", in: Self.readme)
+      #expect(try shell(minute[0].text).hasSuffix("theme  dark\ntoken  <secret: 6 bytes>\n"))
       try run("The shell", in: Self.readme)
       #expect(try seen().contains("PORT=8080") && seen().contains("TOKEN=s3cret"))
       #expect(tool.exists(tool.path("settings.backup.coffer")))
