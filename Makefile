@@ -6,7 +6,7 @@ ROUNDS ?= 7
 SOURCES = Sources Tests Benchmarks Examples Package.swift
 
 .DEFAULT_GOAL := help
-.PHONY: help deps test-deps build release install uninstall package test-package test-static demo test test-install models attack examples acceptance docs sanitize soak fuzz load \
+.PHONY: help deps test-deps build release install uninstall package dist reproducible test-dist test-package test-static demo test test-install models attack examples acceptance docs sanitize soak fuzz load \
   bench bench-configuration api interface lint format clean
 
 help: ## Show this list
@@ -45,6 +45,15 @@ ifeq ($(origin BINARY),file)
 	@$(MAKE) release
 endif
 	@package=$$(Scripts/package.sh '$(BINARY)' .build/package) && lintian --fail-on error,warning "$$package" && echo "$$package"
+
+# BINARY and STATIC_BINARY name a tool that is built already, with the system's libraries and with all inside.
+dist: deps ## Make the files of a release in dist/ (SIGNING_KEY= of signify; without one, unsigned)
+	@Scripts/install-programs.sh python3 dpkg-shlibdeps=dpkg-dev $(if $(SIGNING_KEY),signify-openbsd)
+	@Scripts/dist dist
+
+# Takes as long as two releases, or as one with FOLDER.
+reproducible: deps ## Make a release in two folders, and say what differs (FOLDER=dist for one, and the one that is there)
+	@Scripts/reproducible $(FOLDER)
 
 uninstall: ## Remove what install put there (PREFIX=/usr/local DESTDIR=)
 	@Scripts/install.sh uninstall
@@ -90,10 +99,15 @@ models: ## Check the models in Documentation/Models with Spin, and that it finds
 	@Scripts/install-programs.sh spin gcc
 	@Tests/Models/run
 
-# Not part of `make test`: it needs root, and builds everything twice, as prefs-fleet is not static.
+# Not part of `make test`: it needs root, and a release build.
 test-static: ## Build the tool with all libraries inside, and use it in a root with nothing but /proc
 	@$(MAKE) release STATIC=1
 	@Tests/Static/run .build/release/prefs
+
+# Not part of `make test`: it makes a release of a built tool twice, and root tries its image, and apt in a system of its own.
+test-dist: dist ## Check what make dist makes, as someone would who has only the folder
+	@Scripts/install-programs.sh signify-openbsd skopeo umoci debootstrap
+	@Tests/Dist/run .build/dist/system/prefs .build/dist/static/prefs
 
 # Not part of `make test`: it needs root, and the packages of a complete system.
 test-package: release ## Install, use, upgrade and remove the Debian package, in a system of its own

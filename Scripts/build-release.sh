@@ -6,9 +6,14 @@
 # With STATIC=1, on Linux with glibc, they and the C library are inside as well: the tool starts faster, and runs in an empty
 # folder with /proc. It has to be built again when one of them gets a security update. `prefs-fleet` is not: distributions do
 # not have all of what libcurl needs as archives.
+#
+# The same commit, compiler and libraries give the same bytes, in any folder; `make reproducible` compares.
 set -eu
 cd "$(dirname "$0")/.."
 swift=${SWIFT:-swift}
+# For the date of the manual pages.
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
+export SOURCE_DATE_EPOCH
 
 # The linker takes the shared library of C++ where there is one, so it gets a folder to look into first that has the other.
 use_static_cxx() {
@@ -46,7 +51,7 @@ use_static_libraries() {
     }
   done
   # zlib, for SQLite's own functions.
-  static="-Xswiftc -Xclang-linker -Xswiftc -static-pie -Xlinker -lz -Xlinker -lm"
+  static="-Xclang-linker -static-pie -Xlinker -lz -Xlinker -lm"
 }
 
 options=
@@ -63,18 +68,25 @@ case "$(uname -s)" in
     ;;
   *) [ -z "${STATIC:-}" ] || echo "build-release: STATIC=1 is for Linux; ignored" >&2 ;;
 esac
-# prefs-fleet first: with STATIC=1 other options follow, with which everything is compiled again.
+# Names of folders must not get into the programs: there is no debug information, which installing strips anyway, and
+# assertions in C name files as seen from here.
+here=$(pwd -P)
+options="$options -debug-info-format none -Xswiftc -file-prefix-map -Xswiftc $here=. -Xcc -ffile-prefix-map=$here=. -Xcxx -ffile-prefix-map=$here=."
+# In a file, whose name stays the same: with other words on the command line everything would be compiled again.
+link_options=$here/.build/link-options
+folder=$("$swift" build -c release --show-bin-path)
+mkdir -p .build/linked
 [ $# -gt 0 ] || set -- prefs-fleet prefs-formats prefs-ui prefs
 for product; do
-  libraries=$static
-  [ "$product" != prefs-fleet ] || libraries=
+  if [ "$product" = prefs-fleet ]; then : >"$link_options"; else printf '%s\n' "$static" >"$link_options"; fi
+  cmp -s "$link_options" ".build/linked/$product" || rm -f "$folder/$product"
   # shellcheck disable=SC2086 # Words.
-  "$swift" build -c release --product "$product" $options $static_cxx $linker $libraries
+  "$swift" build -c release --product "$product" $options $static_cxx $linker -Xswiftc "@$link_options"
+  cp "$link_options" ".build/linked/$product"
   # Manual pages are needed only to install the tool; that of prefs also calls prefs-ui, so prefs comes last.
   case "$product" in
     prefs | prefs-fleet)
       if command -v python3 >/dev/null 2>&1; then
-        folder=$("$swift" build -c release --show-bin-path)
         Scripts/manual-page "$folder/$product" >"$folder/$product.1"
       fi
       ;;

@@ -40,7 +40,7 @@ put() {
   [ -x "$1" ] || fail "there is no program at $1; build it with make release"
   mkdir -p "$(dirname "$2")"
   cp "$1" "$2.new"
-  # Half of it is debug information. macOS has that in another file.
+  # A third of it is symbols. macOS has debug information in another file.
   if [ "$(uname -s)" = Linux ] && command -v strip >/dev/null 2>&1; then strip "$2.new"; fi
   chmod 755 "$2.new"
   mv -f "$2.new" "$2"

@@ -3,9 +3,13 @@
 #
 # Usage: package.sh BINARY FOLDER [VERSION]
 #
-# Prints the path of the package. Its version is the tool's; tests set another one. MAINTAINER is its maintainer.
+# Prints the path of the package. Its version is the tool's; tests set another one. MAINTAINER is its maintainer, LICENCES a file with
+# the licences of what is inside. Nothing else of this machine gets into it: the same programs give the same bytes.
 set -eu
+export LC_ALL=C TZ=UTC
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$here" log -1 --format=%ct)}
+export SOURCE_DATE_EPOCH
 binary=${1:?which program?}
 folder=${2:?where?}
 version=${3:-$("$binary" --version | cut -d ' ' -f 2)}
@@ -35,7 +39,8 @@ END
 
 documents=$share/doc/coffer
 mkdir -p "$documents" "$root/DEBIAN"
-cp "$here/../README.md" "$here/../SECURITY.md" "$here/../FORMAT.md" "$here/../FLEET.md" "$documents"
+install -m 644 "$here/../README.md" "$here/../SECURITY.md" "$here/../FORMAT.md" "$here/../FLEET.md" "$documents"
+[ -z "${LICENCES:-}" ] || install -m 644 "$LICENCES" "$documents"
 {
   printf 'Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n'
   printf 'Upstream-Name: Coffer\n\nFiles: *\n'
@@ -47,7 +52,7 @@ cp "$here/../README.md" "$here/../SECURITY.md" "$here/../FORMAT.md" "$here/../FL
 gzip -9nc "$here/../CHANGELOG.md" >"$documents/NEWS.gz"
 {
   printf 'coffer (%s) unstable; urgency=medium\n\n  * See NEWS.gz.\n\n' "$version"
-  printf ' -- %s  %s\n' "$maintainer" "$(date -R -d "@${SOURCE_DATE_EPOCH:-$(git -C "$here" log -1 --format=%ct)}")"
+  printf ' -- %s  %s\n' "$maintainer" "$(date -R -d "@$SOURCE_DATE_EPOCH")"
 } | gzip -9n >"$documents/changelog.gz"
 
 # The libraries that the programs are linked to, in the versions whose symbols they use.
@@ -58,12 +63,14 @@ depends=$(cd "$stage" && dpkg-shlibdeps -O debian/coffer/usr/bin/prefs debian/co
 if readelf -d "$root/usr/bin/prefs" | grep -q RELR; then
   depends=$(printf '%s' "$depends" | sed 's/libc6 (>= 2\.3[0-5])/libc6 (>= 2.36)/')
 fi
+# By the sizes of the files: how many blocks they take depends on the file system.
+size=$(find "$root/usr" -printf '%y %s\n' | awk '{ size += $1 == "f" ? int(($2 + 1023) / 1024) : 1 } END { print size }')
 cat >"$root/DEBIAN/control" <<END
 Package: coffer
 Version: $version
 Architecture: $architecture
 Maintainer: $maintainer
-Installed-Size: $(du -sk --exclude DEBIAN "$root" | cut -f 1)
+Installed-Size: $size
 Depends: $depends
 Section: admin
 Priority: optional
