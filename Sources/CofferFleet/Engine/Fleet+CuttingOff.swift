@@ -6,10 +6,14 @@ extension Fleet {
   /// - Parameter damage: Why it cannot; thrown if there is no earlier state, or another admin has changed the members since.
   func verifiedView(behind damage: FleetError) async throws -> CarrierView {
     guard let head = membership.head, try await !nextAuthority().isSigned else { throw damage }
-    // Unless another commit has moved them to their own objects.
-    let pieces = try? await pieces(of: head, membership.keys)
+    var pieces: [Piece.Change] = []
+    do {
+      pieces = try await self.pieces(of: head, membership.keys)
+    } catch FleetError.damaged {
+      // Another commit has moved them to their own objects, or they are lost.
+    }
     guard var view = try await CarrierView.readAll(carrier, CarrierBound(head, membership.keys)) else { throw damage }
-    for (place, record) in pieces ?? [] { view.objects[FleetKeys.object(place)] = .some(record) }
+    for (place, record) in pieces { view.objects[FleetKeys.object(place)] = .some(record) }
     (view.head, view.isCutOff) = (membership.stored.head, true)
     return view
   }
