@@ -64,13 +64,13 @@ case "$(uname -s)" in
   *) [ -z "${STATIC:-}" ] || echo "build-release: STATIC=1 is for Linux; ignored" >&2 ;;
 esac
 # prefs-fleet first: with STATIC=1 other options follow, with which everything is compiled again.
-[ $# -gt 0 ] || set -- prefs-fleet prefs-formats prefs-ui prefs
+[ $# -gt 0 ] || set -- prefs-fleet prefs-formats prefs-serve prefs-ui prefs
 for product; do
   libraries=$static
   [ "$product" != prefs-fleet ] || libraries=
   # shellcheck disable=SC2086 # Words.
   "$swift" build -c release --product "$product" $options $static_cxx $linker $libraries
-  # Manual pages are needed only to install the tool; that of prefs also calls prefs-ui, so prefs comes last.
+  # Manual pages are needed only to install the tool; that of prefs also calls prefs-serve and prefs-ui, so prefs comes last.
   case "$product" in
     prefs | prefs-fleet)
       if command -v python3 >/dev/null 2>&1; then
