@@ -117,6 +117,7 @@ if !isFetched {
     .executable(name: "prefs", targets: ["prefs"]),
     .executable(name: "prefs-formats", targets: ["prefs-formats"]),
     .executable(name: "prefs-fleet", targets: ["prefs-fleet"]),
+    .executable(name: "prefs-serve", targets: ["prefs-serve"]),
     .executable(name: "prefs-ui", targets: ["prefs-ui"]),
   ]
   package.dependencies += [
@@ -145,6 +146,15 @@ if !isFetched {
       ],
       swiftSettings: strict),
     .executableTarget(name: "prefs-fleet", dependencies: ["PrefsFleet"], swiftSettings: strict),
+    // A separate program, so that the code of its protocol does not slow down the start of others.
+    .target(
+      name: "PrefsServe",
+      dependencies: [
+        "PrefsCommands", "Coffer", "CSystemCalls",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      swiftSettings: strict),
+    .executableTarget(name: "prefs-serve", dependencies: ["PrefsServe"], swiftSettings: strict),
     // A separate program: few users need its server.
     .target(
       name: "PrefsPage",
@@ -220,8 +230,8 @@ if !isFetched {
     .testTarget(
       name: "PrefsCommandsTests",
       dependencies: [
-        "PrefsCommands", "PrefsFleet", "PrefsFormats", "PrefsPage", "Coffer", "CofferConfiguration", "StoreWorker",
-        "TestSupport", "prefs", "prefs-fleet", "prefs-formats",
+        "PrefsCommands", "PrefsFleet", "PrefsFormats", "PrefsPage", "PrefsServe", "Coffer", "CofferConfiguration",
+        "StoreWorker", "TestSupport", "prefs", "prefs-fleet", "prefs-formats", "prefs-serve",
         .product(name: "Configuration", package: "swift-configuration", condition: .when(traits: ["Configuration"])),
       ],
       swiftSettings: strict),

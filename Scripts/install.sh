@@ -12,7 +12,7 @@ root=${DESTDIR:-}${PREFIX:-/usr/local}
 tool=$root/bin/prefs
 # The programs that only prefs starts, by name; they are beside BINARY.
 beside=$root/libexec/coffer
-programs="prefs-formats prefs-fleet prefs-ui"
+programs="prefs-formats prefs-fleet prefs-serve prefs-ui"
 manual=$root/share/man/man1
 pages="prefs.1 prefs-fleet.1"
 unit=$root/lib/systemd/system/prefs-fleet@.service

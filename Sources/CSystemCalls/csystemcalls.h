@@ -151,6 +151,9 @@ static inline uint64_t coffer_time_of_birth(const char *path) {
   memcpy(&nanoseconds, status + 88, sizeof nanoseconds);
   return (mask & 0x800) == 0 || seconds < 0 ? 0 : (uint64_t)seconds * 1000000000u + nanoseconds;
 }
+// The kernel sends `number` when the thread that started this process ends, whatever ends it; other threads of its process may go on.
+static inline long coffer_signal_at_parents_end(int number) { return coffer_result(prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)); }
+
 // Orphans below this process become its children, so that it can wait for them.
 static inline long coffer_adopt_orphans(void) { return coffer_result(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)); }
 

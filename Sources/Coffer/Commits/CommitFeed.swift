@@ -138,6 +138,9 @@ final class CommitFeed: Sendable {
     }
   }
 
+  /// Returns once the listeners have had every commit that was visible before.
+  func deliver() { onQueue { drain() } }
+
   func stopListening(_ id: UInt64) {
     queue.async {
       guard self.reader.listeners.removeValue(forKey: id) != nil else { return }

@@ -52,6 +52,9 @@ extension Database {
     try checkUsable()
     return try CommitRegistration(core.feed, handler, onTrouble: onTrouble, onClose: {})
   }
+
+  /// Returns once handlers have had every commit that is visible now, those of this process included.
+  package func deliverCommits() { core.feed.deliver() }
 }
 
 extension Commit {

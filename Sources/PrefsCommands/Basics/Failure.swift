@@ -14,28 +14,42 @@ package struct Failure: Error, CustomStringConvertible {
   }
 
   package var description: String { ([message] + details).joined(separator: "\n") }
+
+  /// The object that commands print with `--json`.
+  ///
+  /// - Parameter code: The exit code, if the command has another one.
+  package func json(code: Int32? = nil, store: String?) -> String {
+    JSONText.object([
+      ("error", JSONText.quoted("\(status)")), ("code", "\(code ?? status.rawValue)"),
+      ("message", JSONText.quoted(description)), ("store", store.map(JSONText.quoted) ?? "null"),
+    ])
+  }
 }
 
 extension Failure {
-  /// The failure that an error of the library is for a person at the shell: with the options that a command has against it.
-  package init(_ error: CofferError) {
+  /// The failure that an error of the library is, with the options that a command has against it.
+  ///
+  /// - Parameters:
+  ///   - force: What sets a value that does not match its declaration; nil if nothing does.
+  ///   - undeclared: What sets a name that is not declared.
+  package init(_ error: CofferError, force: String? = "--force", undeclared: String = "--undeclared") {
     func failure(_ lines: [String]) -> Failure {
       Failure(error.exitStatus, lines.first ?? "", details: Array(lines.dropFirst()))
     }
     switch error {
     case .invalidValue:
-      self = failure(["\(error.description) Nothing was changed; --force sets it anyway."])
+      self = failure(["\(error.description) Nothing was changed\(force.map { "; \($0) sets it anyway" } ?? "")."])
     case .undeclaredSetting:
-      self = failure(["\(error.description) Nothing was changed; --undeclared sets it anyway."])
+      self = failure(["\(error.description) Nothing was changed; \(undeclared) sets it anyway."])
     case .invalidSettings(let problems):
       let ways = [
-        problems.contains { $0.kind == .value } ? "--force sets them anyway" : nil,
-        problems.contains { $0.kind == .undeclared } ? "--undeclared sets what is not declared" : nil,
+        problems.contains { $0.kind == .value } ? force.map { "\($0) sets them anyway" } : nil,
+        problems.contains { $0.kind == .undeclared } ? "\(undeclared) sets what is not declared" : nil,
         problems.contains { $0.kind == .locked } ? "nothing sets what is locked" : nil,
       ].compactMap(\.self)
       self = failure(
         problems.map { $0.kind == .undeclared ? $0.sentence : $0.sentence + "." }
-          + ["Nothing was changed; \(ways.joined(separator: ", "))."])
+          + ["Nothing was changed\(ways.isEmpty ? "" : "; ")\(ways.joined(separator: ", "))."])
     default: self = failure([error.description])
     }
   }
@@ -74,7 +88,7 @@ extension CofferError {
 
 extension CofferError {
   /// The error for a command that was running when it occurred.
-  var whileFollowing: any Error {
+  package var whileFollowing: any Error {
     guard case .wrongKey = self else { return self }
     return Failure(
       .wrongKey,

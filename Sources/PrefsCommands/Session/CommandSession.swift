@@ -99,7 +99,7 @@ package struct CommandSession {
   private static let attemptCount = 5
 
   /// Runs `body`, and again if a store that can only be read as an image has changed meanwhile.
-  static func whileImageChanges<R>(_ body: () throws -> R) throws -> R {
+  package static func whileImageChanges<R>(_ body: () throws -> R) throws -> R {
     for _ in 1..<attemptCount {
       do { return try body() } catch CofferError.imageChanged {}
     }

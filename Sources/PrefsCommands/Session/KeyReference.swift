@@ -16,7 +16,7 @@ package struct KeyReference {
 
   package var collection: String { place.name }
 
-  init(_ key: String, in place: NamedCollection) { self.init(key, in: place, or: []) }
+  package init(_ key: String, in place: NamedCollection) { self.init(key, in: place, or: []) }
 
   private init(_ key: String, in collection: String) { self.init(key, in: NamedCollection(collection), or: []) }
 
@@ -166,7 +166,7 @@ package struct KeyReference {
   }
 
   /// The kind of the present value, including one that an environment inherits; a sealed value must be opened to find out.
-  func presentKind(_ transaction: borrowing some Reading & ~Copyable) throws -> Value.Kind? {
+  package func presentKind(_ transaction: borrowing some Reading & ~Copyable) throws -> Value.Kind? {
     // Also if the environment's own name is given instead of `--env`: the new value will hide the parent's.
     let parent = CollectionEnvironment(collection: collection)?.parent
     for collection in [collection] + (parent.map { [$0] } ?? []) {

@@ -2,10 +2,10 @@ import ArgumentParser
 import Coffer
 
 /// A collection that a command uses, and the one it inherits from.
-struct NamedCollection {
-  let name: String
+package struct NamedCollection {
+  package let name: String
   /// The parent, if `--env` or `PREFS_ENV` selects an environment; nil for a plain collection.
-  let parent: String?
+  package let parent: String?
 
   /// The environment of that name.
   var environment: CollectionEnvironment? { CollectionEnvironment(collection: name) }
@@ -20,7 +20,7 @@ struct NamedCollection {
 
   /// - Parameter isVariable: Whether the environment comes from `PREFS_ENV`, which an environment in the name
   ///   overrides.
-  init(_ collection: String, environment: String?, isVariable: Bool) throws {
+  package init(_ collection: String, environment: String?, isVariable: Bool) throws {
     guard let environment else {
       (name, parent) = (collection, nil)
       return
@@ -44,7 +44,7 @@ extension NamedCollection {
   ///
   /// - Parameter mayBeGone: Whether an environment may have been removed, as for what was in it before.
   /// - Throws: ``Failure`` with the status `notFound` for an environment that does not exist.
-  func inForce(
+  package func inForce(
     _ transaction: borrowing some Reading & ~Copyable, mayBeGone: Bool = false
   ) throws -> NamedCollection {
     guard let environment else { return self }

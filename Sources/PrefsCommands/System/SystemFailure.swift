@@ -9,11 +9,11 @@ import Coffer
 #endif
 
 /// The reader of standard output has closed it.
-struct ClosedPipe: Error {}
+package struct ClosedPipe: Error {}
 
 extension Failure {
   /// The failure for the `errno` of a call on `subject`.
-  static func system(_ subject: String, errno code: Int32) -> Failure {
+  package static func system(_ subject: String, errno code: Int32) -> Failure {
     Failure(.inputOutput, "\(subject): \(systemMessage(code)).")
   }
 

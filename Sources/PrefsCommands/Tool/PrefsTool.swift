@@ -130,13 +130,8 @@ public enum PrefsTool {
     guard let lines = outcome.lines else { return code }
     Message.error(lines: lines)
     if !isExec, arguments.prefix(while: { $0 != "--" }).contains("--json") {
-      let status = ExitStatus(rawValue: outcome.code) ?? .other
-      let members = [
-        ("error", JSONText.quoted("\(status)")), ("code", "\(code)"),
-        ("message", JSONText.quoted(lines.joined(separator: "\n"))),
-        ("store", CommandSession.firstPath.map(JSONText.quoted) ?? "null"),
-      ]
-      try? StandardOutput.write(JSONText.object(members) + "\n")
+      let failure = Failure(ExitStatus(rawValue: outcome.code) ?? .other, lines.joined(separator: "\n"))
+      try? StandardOutput.write(failure.json(code: code, store: CommandSession.firstPath) + "\n")
     }
     return code
   }
@@ -188,7 +183,10 @@ public enum PrefsTool {
 
   /// The programs beside the tool, and what they do.
   private static var programsBeside: [(name: String, abstract: String)] {
-    let abstracts = ["fleet": "Share settings between hosts.", "ui": "Show and edit settings in a browser."]
+    let abstracts = [
+      "fleet": "Share settings between hosts.", "serve": "Serve settings to a program in another language.",
+      "ui": "Show and edit settings in a browser.",
+    ]
     return ProgramBeside.names().map { ($0, abstracts[$0] ?? "") }
   }
 

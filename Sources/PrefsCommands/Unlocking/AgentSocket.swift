@@ -11,7 +11,7 @@
 #endif
 
 /// The Unix sockets of agents, and their folder.
-enum AgentSocket {
+package enum AgentSocket {
   // MARK: - Places
 
   /// The path of the socket for a store.
@@ -100,7 +100,7 @@ enum AgentSocket {
   }
 
   /// Whether the process at the other end is this user's.
-  static func isPeerThisUser(_ descriptor: Int32) -> Bool {
+  package static func isPeerThisUser(_ descriptor: Int32) -> Bool {
     var user = uid_t.max
     #if os(Linux)
       guard coffer_peer_user(descriptor, &user) == 0 else { return false }

@@ -38,7 +38,7 @@ final class PageServer: Sendable {
       (descriptor, self.port) = try Self.listen(port: port)
       socketPath = nil
     case .socket(let path):
-      descriptor = try Self.listen(path: path)
+      descriptor = try UserSocket.listen(at: path)
       (port, socketPath) = (0, path)
     }
     _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
@@ -76,7 +76,12 @@ final class PageServer: Sendable {
 
   private static func listen(port: UInt16) throws -> (descriptor: Int32, port: UInt16) {
     let name = "127.0.0.1:\(port)"
-    let descriptor = try make(AF_INET, name)
+    #if canImport(Glibc)
+      let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    #else
+      let descriptor = socket(AF_INET, SOCK_STREAM, 0)
+    #endif
+    guard descriptor >= 0 else { throw failure(name, nil, errno) }
     var isOn: Int32 = 1
     setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &isOn, socklen_t(MemoryLayout<Int32>.size))
     var address = sockaddr_in()
@@ -96,62 +101,9 @@ final class PageServer: Sendable {
     return (descriptor, UInt16(bigEndian: address.sin_port))
   }
 
-  private static func listen(path: String) throws -> Int32 {
-    try makeWay(path)
-    let descriptor = try make(AF_UNIX, path)
-    // Only this user may use the socket, from the moment it exists. No other thread is running yet that the mask would affect.
-    let mask = umask(0o177)
-    defer { umask(mask) }
-    let code = withAddress(path) { address, size in
-      bind(descriptor, address, size) == 0 && startListening(descriptor) == 0 ? 0 : errno
-    }
-    guard code == 0 else { throw failure(path, descriptor, code) }
-    return descriptor
-  }
-
-  private static func make(_ domain: Int32, _ name: String) throws -> Int32 {
-    #if canImport(Glibc)
-      let descriptor = socket(domain, Int32(SOCK_STREAM.rawValue), 0)
-    #else
-      let descriptor = socket(domain, SOCK_STREAM, 0)
-    #endif
-    guard descriptor >= 0 else { throw failure(name, nil, errno) }
-    return descriptor
-  }
-
   private static func failure(_ name: String, _ descriptor: Int32?, _ code: Int32) -> Failure {
     if let descriptor { close(descriptor) }
     return Failure(.inputOutput, "cannot listen at \(name): \(Failure.systemMessage(code)). Name another one.")
-  }
-
-  /// Removes a socket that has no listener.
-  ///
-  /// - Throws: ``Failure`` if something else is at the path.
-  private static func makeWay(_ path: String) throws {
-    guard path.utf8.count < MemoryLayout.size(ofValue: sockaddr_un().sun_path) else {
-      throw Failure(.usage, "\(path) is too long for a socket.")
-    }
-    var status = stat()
-    guard lstat(path, &status) == 0 else { return }
-    guard status.st_mode & S_IFMT == S_IFSOCK, status.st_uid == geteuid() else {
-      throw Failure(.conflict, "\(path) exists already and is not a socket of yours.")
-    }
-    let probe = try make(AF_UNIX, path)
-    defer { close(probe) }
-    guard withAddress(path, { connect(probe, $0, $1) }) != 0 else {
-      throw Failure(.conflict, "another program already listens at \(path).")
-    }
-    unlink(path)
-  }
-
-  private static func withAddress(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32 {
-    var address = sockaddr_un()
-    address.sun_family = sa_family_t(AF_UNIX)
-    // The rest stays zero, which terminates the path.
-    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
-    return withUnsafePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(MemoryLayout<sockaddr_un>.size)) }
-    }
   }
 }
 

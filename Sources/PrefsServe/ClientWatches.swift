@@ -1,0 +1,261 @@
+import Coffer
+import Dispatch
+import PrefsCommands
+import Synchronization
+
+/// The watches of one client: turns what happens to the store into notices.
+final class ClientWatches: Sendable {
+  private struct Watch {
+    let filter: WatchFilter
+    let values: Bool
+    let reveals: Bool
+    /// The last commit that it knows.
+    var last = CommitPosition.beginning
+    /// Whether the answer that has its number was sent.
+    var isStarted = false
+  }
+
+  private struct State {
+    var watches: [Int64: Watch] = [:]
+    var lastNumber: Int64 = 0
+    /// How often the store was replaced or rolled back, and which one it is.
+    var generation = 0
+    var storeID: String
+
+    var started: [(number: Int64, watch: Watch)] {
+      watches.filter { $0.value.isStarted }.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+    }
+  }
+
+  private typealias Members = [(name: String, json: String)]
+
+  private let store: ServedStore
+  private let outbox: Outbox
+  /// Reads for notices, with the state locked.
+  private let follower: Connection
+  private let state: Mutex<State>
+  private let sources = Mutex<(commits: CommitRegistration, vault: Task<Void, Never>)?>(nil)
+  private let files = Mutex<(collections: Set<ByteString>, task: Task<Void, Never>)?>(nil)
+  private let queue = DispatchQueue(label: "prefs-serve.watches")
+
+  init(_ store: ServedStore, _ outbox: Outbox) throws {
+    (self.store, self.outbox) = (store, outbox)
+    follower = try store.database.makeConnection()
+    state = Mutex(State(storeID: try Database.storeID(at: store.session.path)))
+  }
+
+  // MARK: - Watches
+
+  /// Adds a watch, which does nothing before it is started.
+  ///
+  /// - Returns: Its number.
+  func add(_ filter: WatchFilter, values: Bool, reveals: Bool) throws -> Int64 {
+    if sources.withLock({ $0 == nil }) { try follow() }
+    return state.withLock { state in
+      state.lastNumber += 1
+      state.watches[state.lastNumber] = Watch(filter: filter, values: values, reveals: reveals)
+      return state.lastNumber
+    }
+  }
+
+  /// Sends what was committed after a position, and then every commit.
+  func start(_ number: Int64, since position: CommitPosition) {
+    state.withLock { state in
+      guard var watch = state.watches[number] else { return }
+      do {
+        let (commits, last) = try follower.read { (try $0.changes(since: position), try $0.position()) }
+        if let commits {
+          for commit in commits { send(commit, number, watch) }
+        } else {
+          send(number, [("everything", "true"), Self.position(last)])
+        }
+        watch.last = last
+      } catch {
+        send(number, [("everything", "true"), Self.position(position)])
+        watch.last = position
+      }
+      watch.isStarted = true
+      state.watches[number] = watch
+    }
+    followFiles()
+  }
+
+  /// - Throws: ``Failure`` if there is no such watch.
+  func remove(_ number: Int64?) throws {
+    let isThere = state.withLock { state in number.flatMap { state.watches.removeValue(forKey: $0) } != nil }
+    guard isThere else { throw Failure(.notFound, "there is no such watch.") }
+  }
+
+  /// Returns once the client has the notices of all commits so far, as far as it reads them.
+  func deliver() {
+    guard state.withLock({ !$0.watches.isEmpty }) else { return }
+    store.database.deliverCommits()
+  }
+
+  /// Ends all watches.
+  func end() {
+    state.withLock { $0.watches = [:] }
+    sources.withLock { sources in
+      sources?.commits.cancel()
+      sources?.vault.cancel()
+    }
+    files.withLock { $0?.task.cancel() }
+  }
+
+  // MARK: - What happens
+
+  private func follow() throws {
+    let commits = try store.database.onCommit(
+      { [weak self] in self?.note($0) }, onTrouble: { [weak self] in self?.note(trouble: $0) })
+    let events = store.database.vault.events
+    let vault = Task { [weak self] in
+      for await event in events {
+        // Notices may wait for a read, which must not block a thread that runs tasks.
+        self?.queue.async { [weak self] in self?.note(event) }
+      }
+    }
+    sources.withLock { $0 = (commits, vault) }
+  }
+
+  private func note(_ commit: Commit) {
+    state.withLock { state in
+      if commit.generation != state.generation {
+        let id = (try? Database.storeID(at: store.session.path)) ?? state.storeID
+        let what: (name: String, json: String) =
+          id == state.storeID ? ("everything", "true") : ("replaced", JSONText.quoted(id))
+        (state.generation, state.storeID) = (commit.generation, id)
+        for (number, _) in state.started {
+          send(number, [what, Self.position(commit.position)])
+          state.watches[number]?.last = commit.position
+        }
+        return
+      }
+      for (number, watch) in state.started where commit.number > watch.last.number {
+        send(commit, number, watch)
+        state.watches[number]?.last = commit.position
+      }
+    }
+    if mayConcernOtherFiles(commit) { followFiles() }
+  }
+
+  private func note(trouble error: CofferError?) {
+    state.withLock { state in
+      for (number, watch) in state.started {
+        if let error {
+          send(number, [("unavailable", store.json(of: error.whileFollowing))])
+        } else {
+          send(number, [("available", "true"), Self.position(watch.last)])
+        }
+      }
+    }
+  }
+
+  private func note(_ event: VaultEvent) {
+    switch event {
+    case .unlocked: sendToAll(("vault", JSONText.quoted("unlocked")))
+    case .locked: sendToAll(("vault", JSONText.quoted("locked")))
+    default: break
+    }
+  }
+
+  private func sendToAll(_ member: (name: String, json: String)) {
+    state.withLock { state in
+      for (number, _) in state.started { send(number, [member]) }
+    }
+  }
+
+  // MARK: - Administrators
+
+  /// Follows the administrators' files of the watched collections.
+  private func followFiles() {
+    guard let collections = try? watchedCollections(), collections != files.withLock({ $0?.collections }),
+      let followed = try? FollowedSettings(of: collections.sorted().map(\.string), in: store.database)
+    else { return }
+    let changes = followed.changes()
+    let task = Task { [weak self] in
+      for await _ in changes {
+        self?.queue.async { [weak self] in
+          self?.store.session.files.forget()
+          self?.sendToAll(("administered", "true"))
+        }
+      }
+    }
+    files.withLock { files in
+      files?.task.cancel()
+      files = (collections, task)
+    }
+  }
+
+  private func watchedCollections() throws -> Set<ByteString> {
+    let named = state.withLock { state in state.watches.values.map(\.filter.collections) }
+    if !named.contains(where: { $0 == nil }) { return Set(named.compactMap(\.self).joined().map { ByteString($0) }) }
+    return try follower.read { transaction in
+      let declared = try DeclaredKeys(transaction).settings.map(\.declaration.collection)
+      return Set((try transaction.allCollections() + declared).map { ByteString($0) })
+    }
+  }
+
+  /// Whether the files of other applications may be asked after a commit.
+  private func mayConcernOtherFiles(_ commit: Commit) -> Bool {
+    guard let known = files.withLock({ $0?.collections }) else { return false }
+    return !commit.actions.isEmpty || commit.scope == .everything
+      || commit.changedCollections.contains { !known.contains(ByteString($0)) }
+  }
+
+  // MARK: - Notices
+
+  private func send(_ commit: Commit, _ number: Int64, _ watch: Watch) {
+    let place = Self.position(commit.position)
+    switch watch.filter.changes(in: commit) {
+    case .nothing: return
+    case .everything: send(number, [("everything", "true"), place])
+    case .keys(let changes):
+      // What cannot be read now is read with a snapshot.
+      guard let changes = try? read(changes, watch) else { return send(number, [("everything", "true"), place]) }
+      var members = [place]
+      if let time = commit.time { members.append(("time", JSONText.quoted(Timestamp.text(time)))) }
+      if let author = commit.author { members.append(("author", ChangeText.json(author))) }
+      send(number, members + [("changes", JSONText.array(changes))])
+    }
+  }
+
+  private func read(_ changes: [WatchFilter.Change], _ watch: Watch) throws -> [String] {
+    let reader = ItemReader(
+      values: watch.values, reveals: watch.reveals, isUnlocked: store.database.vault.isUnlocked)
+    store.session.files.forget()
+    return try follower.read { transaction in
+      var known: [ByteString: EffectiveSettings] = [:]
+      var read: [String] = []
+      for change in changes {
+        let name = ByteString(change.collection)
+        let settings =
+          try known[name]
+          ?? transaction.settings(in: NamedCollection(change.collection, environment: nil, isVariable: false))
+        known[name] = settings
+        let item = try reader.json(change.key, settings, transaction)
+        read.append(JSONText.object([("change", JSONText.quoted(change.what)), ("item", item)]))
+      }
+      return read
+    }
+  }
+
+  private static func position(_ position: CommitPosition) -> (name: String, json: String) {
+    ("position", JSONText.quoted(position.description))
+  }
+
+  private static func line(_ number: Int64, _ members: Members) -> String {
+    JSONText.object([("watch", "\(number)")] + members)
+  }
+
+  private func send(_ number: Int64, _ members: Members) {
+    outbox.notify(Self.line(number, members)) { [weak self] in self?.everything() ?? [] }
+  }
+
+  /// What stands for notices that the client was too slow for.
+  private func everything() -> [String] {
+    state.withLock { state in
+      outbox.endDropping()
+      return state.started.map { Self.line($0.number, [("everything", "true"), Self.position($0.watch.last)]) }
+    }
+  }
+}

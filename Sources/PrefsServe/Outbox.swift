@@ -1,0 +1,133 @@
+import Dispatch
+import PrefsCommands
+import Synchronization
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+/// What waits to be written to a client: its answer, and a bounded number of notices.
+///
+/// A client that does not read makes its own requests wait, and nothing else.
+final class Outbox: Sendable {
+  private enum Entry {
+    /// With what to signal once it is written.
+    case answer([UInt8], DispatchSemaphore)
+    case notice([UInt8])
+    /// Stands for notices that were dropped; makes what is written instead.
+    case everything(@Sendable () -> [String])
+  }
+
+  private struct State {
+    var entries: [Entry] = []
+    var noticeCount = 0
+    var noticeByteCount = 0
+    /// Whether notices were dropped, and what stands for them waits.
+    var hasDropped = false
+    var isWriting = false
+    var isClosed = false
+  }
+
+  /// How many notices, and how many bytes of them, wait for a client.
+  private static let (countLimit, byteLimit) = (1000, 4 << 20)
+
+  private let descriptor: Int32
+  private let state = Mutex(State())
+  private let queue = DispatchQueue(label: "prefs-serve.output")
+
+  init(_ descriptor: Int32) { self.descriptor = descriptor }
+
+  /// Adds a notice; never waits.
+  ///
+  /// - Parameter everything: Makes what is written instead of all notices that wait, if there are too many.
+  func notify(_ line: String, else everything: @escaping @Sendable () -> [String]) {
+    let bytes = Self.bytes(line)
+    let mustWrite = state.withLock { state in
+      if state.isClosed || state.hasDropped { return false }
+      let isTooMuch =
+        state.noticeCount >= Self.countLimit
+        || state.noticeCount > 0 && state.noticeByteCount + bytes.count > Self.byteLimit
+      if isTooMuch {
+        state.entries.removeAll { if case .notice = $0 { true } else { false } }
+        (state.noticeCount, state.noticeByteCount, state.hasDropped) = (0, 0, true)
+        state.entries.append(.everything(everything))
+      } else {
+        state.entries.append(.notice(bytes))
+        state.noticeCount += 1
+        state.noticeByteCount += bytes.count
+      }
+      defer { state.isWriting = true }
+      return !state.isWriting
+    }
+    if mustWrite { queue.async { self.write() } }
+  }
+
+  /// Called by what makes the lines that stand for dropped notices: later ones are queued again.
+  func endDropping() { state.withLock { $0.hasDropped = false } }
+
+  /// Writes an answer, after all that waits.
+  ///
+  /// - Returns: Whether the client can still be written to.
+  func answer(_ line: String) -> Bool {
+    let (bytes, written) = (Self.bytes(line), DispatchSemaphore(value: 0))
+    let mustWrite = state.withLock { state -> Bool? in
+      if state.isClosed { return nil }
+      state.entries.append(.answer(bytes, written))
+      defer { state.isWriting = true }
+      return !state.isWriting
+    }
+    guard let mustWrite else { return false }
+    if mustWrite { write() }
+    written.wait()
+    return state.withLock { !$0.isClosed }
+  }
+
+  /// Writes nothing any more; returns once nothing is being written.
+  func close() {
+    state.withLock { $0.isClosed = true }
+    queue.sync {}
+  }
+
+  private static func bytes(_ line: String) -> [UInt8] { Array(line.utf8) + [UInt8(ascii: "\n")] }
+
+  /// Writes what waits, by one thread at a time.
+  private func write() {
+    while let entry = next() {
+      switch entry {
+      case .notice(let bytes): send(bytes)
+      case .everything(let lines): for line in lines() { send(Self.bytes(line)) }
+      case .answer(let bytes, let written):
+        send(bytes)
+        written.signal()
+      }
+    }
+  }
+
+  private func next() -> Entry? {
+    state.withLock { state in
+      guard !state.entries.isEmpty else {
+        state.isWriting = false
+        return nil
+      }
+      let entry = state.entries.removeFirst()
+      if case .notice(let bytes) = entry {
+        state.noticeCount -= 1
+        state.noticeByteCount -= bytes.count
+      }
+      return entry
+    }
+  }
+
+  private func send(_ bytes: [UInt8]) {
+    guard !state.withLock({ $0.isClosed }) else { return }
+    do {
+      try FileDescriptor.writeAll(bytes, to: descriptor, named: "the client")
+    } catch {
+      state.withLock { $0.isClosed = true }
+    }
+  }
+}

@@ -1,0 +1,3 @@
+import PrefsServe
+
+ServeTool.main()
