@@ -5,6 +5,7 @@ import Testing
 
 @testable import PrefsCommands
 @testable import PrefsPage
+@testable import PrefsServe
 
 /// Parses every command in the shell blocks of README.md and the articles, whether or not another test runs it.
 @Suite("The commands in the documents")
@@ -59,6 +60,7 @@ struct DocumentCommandTests {
   private static func parse(_ words: [String]) throws {
     switch words.first {
     case "fleet": _ = try FleetCommand.parseAsRoot(Array(words.dropFirst()))
+    case "serve": _ = try ServeCommand.parseAsRoot(Array(words.dropFirst()))
     case "ui": _ = try UICommand.parseAsRoot(Array(words.dropFirst()))
     default: _ = try PrefsCommand.parseAsRoot(CommandArguments.marked(words))
     }
