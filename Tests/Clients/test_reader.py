@@ -8,46 +8,19 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import pathlib
-import re
-import subprocess
-import sys
-import tempfile
 import time
 import unittest
 import unittest.mock
 
 import coffer_reader
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BIN = pathlib.Path(os.environ.get("COFFER_BIN", ROOT / ".build/debug"))
-PATIENCE = 120  # seconds, for any one program
+from case import ROOT, ClientsTestCase, main
+
 KEY = ("--key-file", "key")
 
 
-class ReaderTestCase(unittest.TestCase):
-    def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory(prefix="coffer-clients-")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        for name in ("home", "runtime", "work"):
-            (self.folder / name).mkdir(mode=0o700)
-        self.work = self.folder / "work"
-        self.environment = {
-            "PATH": f"{pathlib.Path(sys.executable).parent}:{BIN}:/usr/bin:/bin", "HOME": str(self.folder / "home"),
-            "XDG_RUNTIME_DIR": str(self.folder / "runtime"), "PREFS_STORE": "store", "PREFS_KEY_FILE": "key", "LC_ALL": "C.UTF-8",
-        }
-
-    def run_program(self, *arguments: str, text: str = "", code: int = 0, **more) -> subprocess.CompletedProcess:
-        done = subprocess.run(
-            arguments, cwd=self.work, env=self.environment, input=text.encode(), capture_output=True, timeout=PATIENCE, **more)
-        self.assertEqual(done.returncode, code, f"{arguments}\n{done.stdout.decode()}{done.stderr.decode()}")
-        return done
-
-    def prefs(self, *arguments: str, **more) -> str:
-        return self.run_program("prefs", *arguments, **more).stdout.decode()
-
+class ReaderTestCase(ClientsTestCase):
     def reader(self, *arguments: str, **more) -> str:
         return self.run_program("coffer-reader", "store", *arguments, **more).stdout.decode()
 
@@ -61,26 +34,10 @@ class ReaderTestCase(unittest.TestCase):
 
 class TheReadme(ReaderTestCase):
     def test_does_what_it_says(self) -> None:
-        """Its blocks one after another; a block of text is what the block before it prints, … standing for anything."""
-        text = (ROOT / "clients/reader/README.md").read_text("utf-8")
-        blocks = re.findall(r"^```(\w+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-        self.assertEqual([tag for tag, _ in blocks], ["console", "sh", "python", "text", "sh", "text", "sh", "text"])
-        script, expected = "set -eu\n", {}
-        for number, (tag, block) in enumerate(blocks):
-            if tag == "sh":
-                script += f"exec >out{number}\n{block}"
-            elif tag == "python":
-                (self.work / f"block{number}.py").write_text(block)
-                script += f"python3 block{number}.py >out{number}\n"
-                self.assertLessEqual(len(block.splitlines()), 11)
-            elif tag == "text":
-                expected[number - 1] = block
-        del self.environment["PREFS_STORE"], self.environment["PREFS_KEY_FILE"]
-        self.run_program("sh", "-c", script)
-        self.assertEqual(len(expected), 3)
-        for number, wanted in expected.items():
-            pattern = ".*".join(re.escape(part) for part in wanted.split("…"))
-            self.assertRegex((self.work / f"out{number}").read_text(), rf"(?s)\A{pattern}\Z")
+        page = ROOT / "clients/reader/README.md"
+        self.assertEqual(
+            self.run_blocks(page, {"python": "python3 block{}.py"}), ["console", "sh", "python", "text", "sh", "text", "sh", "text"])
+        self.assertLessEqual(len((self.work / "block2.py").read_text().splitlines()), 11)
         self.assertTrue((self.work / "plain.db").read_bytes().startswith(b"SQLite format 3\0"))
         self.assertEqual(json.loads((self.work / "settings.json").read_text())["web"]["token"], {"$secret": "s3cret"})
 
@@ -206,7 +163,4 @@ class TheModule(ReaderTestCase):
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--bin"]:
-        BIN = pathlib.Path(sys.argv[2]).resolve()
-        del sys.argv[1:3]
-    unittest.main()
+    main()

@@ -1,0 +1,7 @@
+module worker
+
+go 1.19
+
+require coffer v0.0.0
+
+replace coffer => ../../../clients/go

@@ -1,0 +1,380 @@
+#!/usr/bin/env python3
+"""The clients of `prefs serve` beside each other, and beside the shell, on one store.
+
+    test_clients.py --bin DIR
+
+DIR holds the built prefs. The python3 that runs this has coffer_client installed; case.py lists what else there is. COFFER_SEED repeats random edits.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import coffer_client
+
+from case import GO_WORKER, NODE_MODULES, PATIENCE, ClientsTestCase, main
+
+HERE = pathlib.Path(__file__).resolve().parent
+LANGUAGES = {"python": [sys.executable, str(HERE / "worker.py")], "node": ["node", "worker.mjs"]}
+if GO_WORKER:
+    LANGUAGES["go"] = [GO_WORKER]
+SEED = int(os.environ.get("COFFER_SEED", time.time_ns() % 1_000_000))
+
+
+class Worker:
+    """A program in one of the languages, with its client."""
+
+    def __init__(self, case: ClientsTestCase, language: str, *collections: str) -> None:
+        self.language = language
+        self.process = subprocess.Popen(
+            [*LANGUAGES[language], *collections], cwd=case.work, env=case.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        case.addCleanup(self.end)
+        first = self.process.stdout.readline()
+        case.assertEqual(first, b'"ready"\n', language)
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+    def ask(self, *request) -> dict:
+        self.start(*request)
+        return self.answer()
+
+    def start(self, *request) -> None:
+        self.process.stdin.write(json.dumps(request).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def answer(self) -> dict:
+        return json.loads(self.process.stdout.readline())
+
+    def do(self, *request):
+        """What a request returns, which is no error."""
+        answer = self.ask(*request)
+        assert "ok" in answer, (self.language, request, answer)
+        return answer["ok"]
+
+    @property
+    def child(self) -> int | None:
+        """Its `prefs serve`."""
+        for task in pathlib.Path(f"/proc/{self.process.pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                if b"serve" in pathlib.Path(f"/proc/{child}/cmdline").read_bytes():
+                    return int(child)
+        return None
+
+
+def in_each_language(*collections: str):
+    """A test that gets a worker of one language after another."""
+
+    def decorate(test):
+        @functools.wraps(test)
+        def run(self) -> None:
+            for language in LANGUAGES:
+                with self.subTest(language):
+                    test(self, Worker(self, language, *collections))
+
+        return run
+
+    return decorate
+
+
+class TheClients(ClientsTestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        (self.work / "node_modules").symlink_to(NODE_MODULES)
+        shutil.copy(HERE / "worker.mjs", self.work)
+        self.prefs("init")
+
+    def workers(self, *collections: str) -> list[Worker]:
+        return [Worker(self, language, *collections) for language in LANGUAGES]
+
+    def exported(self, collection: str) -> dict:
+        return json.loads(self.prefs("export", "--format", "json", collection))
+
+    @in_each_language("web", "other")
+    def test_read_and_change_values(self, worker: Worker) -> None:
+        self.prefs("set", "web/port", "--int", "8080")
+        self.prefs("set", "--secret", "web/token", "-", text="s3cret")
+        self.assertEqual(worker.do("get", "web", "port"), 8080)
+        self.assertEqual(worker.do("number", "web", "port"), 8080)
+        self.assertEqual(worker.do("default", "web", "nothing", "it"), "it")
+        self.assertEqual(worker.ask("get", "web", "nothing")["error"], "notFound")
+        version = worker.do("set", "web", "host", f"{worker.language}.example.org")
+        self.assertEqual(worker.do("get", "web", "host"), f"{worker.language}.example.org")
+        self.assertEqual(worker.do("item", "web", "host"), [version, "store"])
+        self.assertEqual(self.prefs("get", "web/host"), f"{worker.language}.example.org\n")
+        self.assertEqual(worker.ask("number", "web", "host")["error"], "wrongType")
+        self.assertEqual(worker.do("items", "web"), ["host", "port", "token"])
+        self.assertEqual(worker.do("items", "other"), [])
+        refused = worker.ask("set", "web", "host", "x", {"if_version": version - 1})
+        self.assertEqual((refused["error"], refused["code"]), ("conflict", 9))
+        worker.do("set", "web", "host", "y", {"if_version": version})
+        worker.do("unset", "web", "host")
+        self.assertEqual(worker.ask("get", "web", "host")["error"], "notFound")
+        self.assertEqual(worker.do("problem"), None)
+        worker.do("close")
+        self.assertEqual(worker.do("get", "web", "port"), 8080)
+        self.assertEqual(worker.ask("set", "web", "port", 1)["error"], "unavailable")
+        self.assertEqual(self.prefs("get", "web/port"), "8080\n")
+
+    @in_each_language("web")
+    def test_show_no_secret_unless_it_is_asked_for(self, worker: Worker) -> None:
+        worker.do("set-secret", "web", "token", "s3cret")
+        self.assertEqual(worker.ask("get", "web", "token")["error"], "hidden")
+        self.assertEqual(worker.do("secret", "web", "token"), "s3cret")
+        shown = worker.do("shown", "web", "token")
+        self.assertIn("<secret: 6 bytes>", shown)
+        self.assertNotIn("s3cret", shown)
+        self.assertEqual(self.prefs("type", "web/token"), "secret\n")
+
+    def test_have_secrets_in_memory_if_they_are_to(self) -> None:
+        self.environment["COFFER_REVEAL"] = "1"
+        for language in LANGUAGES:
+            self.prefs("set", "--secret", "web/token", "-", text="s3cret")
+            with self.subTest(language):
+                text, _, shown = Worker(self, language, "web").do("lengthen", "web", "token").partition(" ")
+                self.assertEqual(text, "s3cret!")
+                self.assertNotIn("s3cret", shown)
+                self.assertEqual(self.prefs("get", "-n", "web/token"), "s3cret!")
+
+    @in_each_language("web")
+    def test_have_defaults_and_limits_of_declarations(self, worker: Worker) -> None:
+        port = {"name": "port", "collection": "web", "type": "int", "default": 8080, "limits": [{"minimum": 1, "maximum": 65535}]}
+        self.prefs("schema", "load", "-", "--application", "shop", text=json.dumps([port]))
+        self.assertTrue(worker.do("wait", "web", "port", 8080))
+        self.assertEqual(worker.do("get", "web", "port"), 8080)
+        self.assertEqual(worker.do("item", "web", "port"), [0, "default"])
+        self.assertEqual(worker.do("describe", "web", "port"), "int")
+        refused = worker.ask("set", "web", "port", 99999)
+        self.assertEqual((refused["error"], refused["code"]), ("format", 8))
+        self.assertEqual(worker.ask("set", "web", "prot", 1)["error"], "format")
+        worker.do("set", "web", "port", 9090)
+        worker.do("unset", "web", "port")
+        self.assertEqual(worker.do("get", "web", "port"), 8080)
+
+    @in_each_language("c")
+    def test_return_every_type_as_it_came(self, worker: Worker) -> None:
+        text = json.dumps({"c": {
+            "bool": True, "int": 1, "least": -(2**63), "big": 2**63 - 1, "odd": 2**53 + 1, "unsigned": 2**64 - 1, "double": 1.5,
+            "nan": {"$double": "nan"}, "inf": {"$double": "-inf"}, "text": 'é🗝 \\" 12345678901234567890 \\', "empty": "",
+            "date": {"$date": "2026-01-31T08:30:00.123Z"}, "far": {"$date": -1e11}, "data": {"$data": "AAEC/w=="},
+            "url": {"$url": "https://example.org/?q=%20"}, "uuid": {"$uuid": "6BA7B810-9DAD-11D1-80B4-00C04FD430C8"},
+            "json": {"$json": {"a": [1, 2.5]}}, "list": [None, {"$date": "2026-01-31T08:30:00.123Z"}, 2**53 + 1],
+            "dict": {"a": 1, "b": {}}, "one": {"a": {"$data": "AA=="}}, "looks": {"$dict": {"$date": "no date"}},
+        }})
+        self.prefs("import", "--format", "json", "-", text=text)
+        before = self.exported("c")
+        self.eventually(lambda: worker.do("items", "c") == sorted(before))
+        for key in before:
+            worker.do("copy", "c", key, f"copy of {key}")
+        after = self.exported("c")
+        for key, value in before.items():
+            self.assertEqual(after[f"copy of {key}"], value, key)
+            self.assertEqual(self.prefs("type", "-c", "c", f"copy of {key}"), self.prefs("type", "-c", "c", key), key)
+            self.prefs("unset", "-c", "c", f"copy of {key}")
+
+    @in_each_language("web")
+    def test_change_several_values_or_none(self, worker: Worker) -> None:
+        version = worker.do("set", "web", "port", 1)
+        worker.do("transaction", "web", "port", version, ["port", 2], ["host", "a"])
+        self.assertEqual(worker.do("values", "web"), {"port": 2, "host": "a"})
+        self.assertEqual(worker.ask("transaction", "web", "port", version, ["port", 3], ["host", None])["error"], "conflict")
+        self.assertEqual(worker.do("values", "web"), {"port": 2, "host": "a"})
+        worker.do("transaction", "web", None, 0, ["port", None], ["host", None])
+        self.assertEqual(worker.do("values", "web"), {})
+
+    @in_each_language("web")
+    def test_call_observers_with_changes_of_others(self, worker: Worker) -> None:
+        worker.do("observe", "web", "port")
+        self.prefs("set", "web/host", "a")
+        self.prefs("set", "web/port", "--int", "1")
+        self.assertTrue(worker.do("wait", "web", "port", 1))
+        worker.do("set", "web", "port", 2)
+        self.prefs("unset", "web/port")
+        self.assertTrue(worker.do("wait", "web", "port", None))
+        self.eventually(lambda: worker.do("seen")[-1:] == [["port", None]])
+        self.assertLessEqual({json.dumps(entry) for entry in worker.do("seen")}, {'["port", 1]', '["port", 2]', '["port", null]'})
+
+    def test_see_the_last_value_of_random_edits(self) -> None:
+        """By the shell and by each client; sometimes all wait for the edit, and at the end all have what the store has."""
+        print(f"seed {SEED}", file=sys.stderr)
+        chance = random.Random(SEED)
+        workers = self.workers("a", "b")
+        model: dict[str, dict] = {"a": {}, "b": {}}
+        for step in range(150):
+            collection, key = chance.choice("ab"), chance.choice("klmno")
+            value = chance.choice([None, step, f"text {step}", [step], {"n": step}, step + 0.5])
+            editor = chance.choice([None, *workers])
+            if value is None:
+                if key not in model[collection]:
+                    continue
+                self.prefs("unset", f"{collection}/{key}") if editor is None else editor.do("unset", collection, key)
+                del model[collection][key]
+            else:
+                if editor is None:
+                    self.prefs("import", "-c", collection, "--format", "json", "-", text=json.dumps({key: value}))
+                else:
+                    editor.do("set", collection, key, value)
+                    self.assertEqual(editor.do("get", collection, key), value)
+                model[collection][key] = value
+            if chance.random() < 0.2:
+                for worker in workers:
+                    self.assertTrue(worker.do("wait", collection, key, value), (worker.language, step))
+        for worker in workers:
+            for collection, values in model.items():
+                for key in "klmno":
+                    self.assertTrue(worker.do("wait", collection, key, values.get(key)), (worker.language, key))
+                self.assertEqual(worker.do("values", collection), values, worker.language)
+        for collection, values in model.items():
+            self.assertEqual(self.exported(collection) if values else {}, values)
+
+    def test_add_exactly_in_several_processes(self) -> None:
+        languages = [*LANGUAGES, *LANGUAGES][:4]
+        workers = [Worker(self, language, "web") for language in languages]
+        for worker in workers:
+            worker.start("increment", "web", "visits", 100)
+        results = [worker.answer()["ok"] for worker in workers]
+        self.assertEqual(max(results), 400)
+        self.assertEqual(self.prefs("get", "web/visits"), "400\n")
+        for worker in workers:
+            self.assertTrue(worker.do("wait", "web", "visits", 400))
+
+    @in_each_language("web")
+    def test_go_on_when_the_child_is_killed(self, worker: Worker) -> None:
+        """At any moment: values stay, nothing acknowledged is lost, and the next child has what was missed."""
+        chance = random.Random(SEED)
+        self.prefs("set", "web/large", "x" * 100_000)
+        self.assertTrue(worker.do("wait", "web", "large", "x" * 100_000))
+        acknowledged, kills = [], 0
+        for first in range(0, 1_000, 50):
+            worker.start("write", "web", worker.language, first, 50, 100_000)
+            moment = chance.randrange(50)
+            while "acknowledged" in (answer := worker.answer()):
+                acknowledged.append(answer["acknowledged"])
+                if answer["acknowledged"] - first >= moment and (child := worker.child):
+                    time.sleep(chance.random() / 1_000)
+                    os.kill(child, signal.SIGKILL)
+                    moment, kills = 50, kills + 1
+            self.assertEqual(answer, {"ok": None})
+        self.assertGreater(kills, 10)
+        stored = self.exported("web")
+        self.assertLessEqual({f"{worker.language}{number}" for number in acknowledged}, stored.keys())
+        self.assertGreater(len(acknowledged), 900)
+        # What is changed while no child runs is there with the next one.
+        self.eventually(lambda: worker.child)
+        os.kill(worker.child, signal.SIGKILL)
+        self.prefs("set", "web/missed", worker.language)
+        self.assertTrue(worker.do("wait", "web", "missed", worker.language))
+        self.eventually(lambda: worker.do("problem") is None)
+        self.assertEqual(worker.do("values", "web"), self.exported("web"))
+
+    @in_each_language("web")
+    def test_follow_a_store_that_is_replaced(self, worker: Worker) -> None:
+        worker.do("set", "web", "port", 1)
+        self.prefs("backup", f"{worker.language}.coffer")
+        worker.do("set", "web", "port", 2)
+        worker.do("set", "web", "host", "a")
+        self.prefs("restore-store", "--force", f"{worker.language}.coffer")
+        self.assertTrue(worker.do("wait", "web", "port", 1))
+        self.assertTrue(worker.do("wait", "web", "host", None))
+        worker.do("set", "web", "port", 3)
+        self.assertEqual(worker.do("get", "web", "port"), 3)
+        self.assertEqual(self.prefs("get", "web/port"), "3\n")
+        self.prefs("set", "web/port", "--int", "4")
+        self.assertTrue(worker.do("wait", "web", "port", 4))
+
+    @in_each_language("web")
+    def test_hide_sealed_values_while_the_vault_is_locked(self, worker: Worker) -> None:
+        self.prefs("set", "web/host", "a.example.org")
+        self.assertTrue(worker.do("wait", "web", "host", "a.example.org"))
+        self.prefs("seal", "web", "--vault-key-file", "vault.key")
+        self.eventually(lambda: worker.ask("get", "web", "host").get("error") == "hidden")
+        self.assertIn("sealed", worker.ask("get", "web", "host")["message"])
+        self.prefs("unseal", "web", "--vault-key-file", "vault.key")
+        self.eventually(lambda: worker.ask("get", "web", "host").get("ok") == "a.example.org")
+
+    @in_each_language("web")
+    def test_end_their_child_with_themselves(self, worker: Worker) -> None:
+        command = pathlib.Path(f"/proc/{worker.child}/cmdline")
+        self.assertIn(b"serve", command.read_bytes())
+        worker.process.kill()
+        # One that has ended, and waits for init to notice, has no command.
+        self.eventually(lambda: not command.exists() or not command.read_bytes())
+
+    @in_each_language("web")
+    def test_are_not_held_up_by_one_that_stops_reading(self, worker: Worker) -> None:
+        os.kill(worker.process.pid, signal.SIGSTOP)
+        with coffer_client.Settings("web", store=self.work / "store", key_file=self.work / "key", program=str(self.bin / "prefs")) as other:
+            for number in range(3_000):
+                other.set("web", f"key{number % 10}", f"{number} " + "x" * 200)
+            values = {item.key: item.value for item in other.items("web")}
+        os.kill(worker.process.pid, signal.SIGCONT)
+        for key, value in values.items():
+            self.assertTrue(worker.do("wait", "web", key, value))
+        self.assertEqual(worker.do("values", "web"), values)
+
+    def test_take_values_of_ten_megabytes(self) -> None:
+        size = 10_000_000
+        workers = self.workers("web")
+        for worker in workers:
+            worker.do("large", "web", "text", size)
+            for other in workers:
+                other.do("set", "web", "after", worker.language)
+                self.assertTrue(other.do("wait", "web", "after", worker.language))
+                self.assertEqual(other.do("size", "web", "text"), size // 2)
+
+    def test_raise_what_is_wrong_at_the_start(self) -> None:
+        folder = {"store": self.work / "store", "key_file": self.work / "key", "program": str(self.bin / "prefs")}
+        (self.work / "other.key").write_text("coffer-key-1:" + "5" * 64 + "\n")
+        (self.work / "other.key").chmod(0o600)
+        for name, code, changes in (
+            ("wrongKey", 5, {"key_file": self.work / "other.key"}), ("keyUnavailable", 6, {"key_file": self.work / "nowhere"}),
+            ("unavailable", 1, {"program": "/nowhere/prefs"}),
+            ("other", 1, {"program": "/bin/false"}),
+        ):
+            with self.assertRaises(coffer_client.CofferError) as caught:
+                coffer_client.Settings("web", **(folder | changes))
+            self.assertEqual((caught.exception.name, caught.exception.code), (name, code))
+
+    def test_say_what_else_they_have_started(self) -> None:
+        for lines, message in (
+            ('{"serve":2,"program":"prefs 9.0"}', "prefs 9.0 has version 2 of the protocol; this package has 1."),
+            ("usage: another program", "is not understood"), ('{"serve":1}', "is not understood"),
+        ):
+            program = self.work / "program"
+            program.write_text(f"#!/bin/sh\ncat <<'END'\n{lines}\nEND\nexec cat >/dev/null\n")
+            program.chmod(0o700)
+            with self.assertRaisesRegex(coffer_client.Unavailable, message):
+                coffer_client.Settings(program=str(program))
+
+    def test_use_a_child_without_end(self) -> None:
+        """`measure --requests 1000000` is the long form of this."""
+        with coffer_client.Settings("web", store=self.work / "store", key_file=self.work / "key", program=str(self.bin / "prefs")) as settings:
+            settings.set("web", "port", 8080)
+            child = settings._child._process.pid
+
+            def memory() -> int:
+                pages = pathlib.Path(f"/proc/{child}/statm").read_text().split()[1]
+                return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+            for _ in range(5_000):
+                settings.request("get", collection="web", key="port")
+            before = memory()
+            for _ in range(20_000):
+                settings.request("get", collection="web", key="port")
+            self.assertLess(memory() - before, 2 << 20)
+
+
+if __name__ == "__main__":
+    main()

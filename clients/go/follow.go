@@ -1,0 +1,220 @@
+package coffer
+
+import (
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// follow starts one child after another.
+func (s *Settings) follow() {
+	defer close(s.over)
+	delay := 50 * time.Millisecond
+	for {
+		err := s.serve()
+		s.lock.Lock()
+		s.problem = asError(err)
+		select {
+		case <-s.current:
+			delay = 50 * time.Millisecond
+			s.current = make(chan struct{})
+		default:
+		}
+		child := s.child
+		s.child = nil
+		s.lock.Unlock()
+		if child != nil {
+			child.end()
+		}
+		if !s.started {
+			return
+		}
+		select {
+		case <-s.closing:
+			return
+		case <-time.After(delay):
+		}
+		if delay *= 2; delay > 5*time.Second {
+			delay = 5 * time.Second
+		}
+	}
+}
+
+func (s *Settings) serve() error {
+	child, err := start(s.program, s.arguments)
+	if err != nil {
+		return err
+	}
+	s.lock.Lock()
+	s.child = child
+	s.lock.Unlock()
+	select {
+	case <-s.closing:
+		return failure(ErrUnavailable, "The settings are closed.")
+	default:
+	}
+	members := map[string]any{"values": true}
+	for name, value := range s.wanted {
+		members[name] = value
+	}
+	if s.position != "" && s.store == child.hello.StoreID {
+		members["since"] = s.position
+	}
+	s.store, s.position = child.hello.StoreID, ""
+	var failed error
+	check := func(answer line) {
+		if err := answer.failure(); err != nil {
+			failed = err
+			_ = child.command.Process.Kill()
+		}
+	}
+	if err := child.send("watch", members, check); err != nil {
+		return err
+	}
+	fill := func(answer line) {
+		if check(answer); failed == nil {
+			if failed = s.fill(child, answer); failed != nil {
+				_ = child.command.Process.Kill()
+			}
+		}
+	}
+	s.ask = func() { _ = child.send("snapshot", s.wanted, fill) } // The next child is asked as well.
+	s.ask()
+	err = child.follow(s.notice)
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+// fill takes a snapshot.
+func (s *Settings) fill(child *child, answer line) error {
+	position, list, err := readItems(answer.OK)
+	if err != nil {
+		return err
+	}
+	if commit(position) < commit(s.position) { // A newer notice came before it.
+		go s.ask()
+		return nil
+	}
+	items := map[place]Item{}
+	for _, item := range list {
+		if item.IsSet() {
+			items[place{item.Collection, item.Key}] = item
+		}
+	}
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	var changed []place
+	for place, item := range items {
+		if former, ok := s.items[place]; !ok || !reflect.DeepEqual(former, item) {
+			changed = append(changed, place)
+		}
+	}
+	for place := range s.items {
+		if _, ok := items[place]; !ok {
+			changed = append(changed, place)
+		}
+	}
+	s.items, s.position, s.problem = items, position, nil
+	if s.started {
+		s.report(changed)
+	}
+	s.started = true
+	select {
+	case <-s.current:
+	default:
+		close(s.current)
+	}
+	return nil
+}
+
+func (s *Settings) notice(notice line) error {
+	switch {
+	case notice.Unavailable != nil:
+		s.lock.Lock()
+		s.problem = notice.Unavailable
+		s.lock.Unlock()
+	case notice.Changes == nil:
+		if notice.Replaced != "" {
+			s.store = notice.Replaced
+		}
+		if notice.Position != "" {
+			s.position = notice.Position
+		}
+		go s.ask() // Not here: the child may wait for this goroutine to read before it reads itself.
+	case commit(notice.Position) >= commit(s.position): // Else the snapshot has it, and what came after it.
+		var items []Item
+		for _, change := range notice.Changes {
+			item, err := change.Item.item()
+			if err != nil {
+				return err
+			}
+			items = append(items, item)
+		}
+		s.lock.Lock()
+		defer s.lock.Unlock()
+		var changed []place
+		for _, item := range items {
+			place := place{item.Collection, item.Key}
+			changed = append(changed, place)
+			if item.IsSet() {
+				s.items[place] = item
+			} else {
+				delete(s.items, place)
+			}
+		}
+		s.position = notice.Position
+		s.report(changed)
+	}
+	return nil
+}
+
+// report has observers called; the lock is held.
+func (s *Settings) report(changed []place) {
+	for _, next := range changed {
+		s.changed[next] = true
+	}
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *Settings) observe() {
+	for isOver := false; !isOver; {
+		select {
+		case <-s.over:
+			isOver = true
+		case <-s.wake:
+		}
+		s.lock.Lock()
+		changed := s.changed
+		s.changed = map[place]bool{}
+		var calls []func()
+		for next := range changed {
+			item, ok := s.items[next]
+			if !ok {
+				item = Item{Collection: next.collection, Key: next.key}
+			}
+			for entry := range s.observers {
+				if entry.collection == next.collection && (entry.key == "" || entry.key == next.key) {
+					call := entry.call
+					calls = append(calls, func() { call(item) })
+				}
+			}
+		}
+		s.lock.Unlock()
+		for _, call := range calls {
+			call()
+		}
+	}
+}
+
+// commit is the number of a position's commit.
+func commit(position string) int {
+	text, _, _ := strings.Cut(position, "-")
+	number, _ := strconv.Atoi(text)
+	return number
+}

@@ -1,0 +1,412 @@
+// Package coffer reads settings of a Coffer store from memory, follows them as they change, and sets them with every check of `prefs`.
+//
+// It speaks with a child, `prefs serve`; Documentation/Serve.md of Coffer has the protocol.
+package coffer
+
+import (
+	"encoding/json"
+	"errors"
+	"math/rand"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Options say which store and key `prefs serve` opens; what is empty is as for every command. With Reveal, secrets are in memory like other
+// values. A request waits for Patience, 30 s, before it is ErrUnavailable.
+type Options struct {
+	Store, KeyFile, App, Program string
+	Arguments                    []string
+	Reveal                       bool
+	Patience                     time.Duration
+}
+
+// SetOptions are those of `prefs set`. IfVersion is a pointer because 0 means that there must be none.
+type SetOptions struct {
+	Type       string `json:"type,omitempty"`
+	IfVersion  *int64 `json:"ifVersion,omitempty"`
+	ExpiresIn  string `json:"expiresIn,omitempty"`
+	ExpiresAt  string `json:"expiresAt,omitempty"`
+	Due        string `json:"due,omitempty"`
+	Undeclared bool   `json:"undeclared,omitempty"`
+}
+
+// Change is one of a transaction: a value to set, or, with Unset, to remove.
+type Change struct {
+	Collection, Key string
+	Value           any
+	Unset           bool
+	Options         SetOptions
+}
+
+type place struct{ collection, key string }
+
+type observer struct {
+	place
+	call func(Item)
+}
+
+// Settings are collections of a store, as they are now.
+//
+// A child, `prefs serve`, runs until Close. While it is away, for whatever reason, values stay as they were, Problem says why, and it is
+// started again.
+type Settings struct {
+	program   string
+	arguments []string
+	wanted    map[string]any
+	patience  time.Duration
+
+	lock      sync.RWMutex
+	items     map[place]Item
+	observers map[*observer]bool
+	changed   map[place]bool
+	problem   *Error
+	child     *child
+	current   chan struct{} // closed while the child's snapshot is there
+	wake      chan struct{}
+
+	store, position string // of the goroutine that follows
+	started         bool
+	ask             func()
+	closing, over   chan struct{}
+	close           sync.Once
+}
+
+// Open starts the child, and reads the collections.
+func Open(options Options, collections ...string) (*Settings, error) {
+	arguments := append([]string{"serve"}, options.Arguments...)
+	for _, option := range [][2]string{{"--store", options.Store}, {"--key-file", options.KeyFile}, {"--app", options.App}} {
+		if option[1] != "" {
+			arguments = append(arguments, option[0], option[1])
+		}
+	}
+	if len(collections) == 0 {
+		collections = []string{options.App} // The default one.
+	}
+	if options.Program == "" {
+		options.Program = "prefs"
+	}
+	if options.Patience == 0 {
+		options.Patience = 30 * time.Second
+	}
+	s := &Settings{
+		program: options.Program, arguments: arguments, patience: options.Patience,
+		wanted: map[string]any{"collections": collections, "reveal": options.Reveal},
+		items:  map[place]Item{}, observers: map[*observer]bool{}, changed: map[place]bool{},
+		current: make(chan struct{}), wake: make(chan struct{}, 1), closing: make(chan struct{}), over: make(chan struct{}),
+	}
+	go s.follow()
+	go s.observe()
+	if _, err := s.connected(); err != nil {
+		s.Close()
+		if problem := s.Problem(); problem != nil {
+			return nil, problem
+		}
+		return nil, err
+	}
+	return s, nil
+}
+
+// Problem says why values may be old; nil while they are not.
+func (s *Settings) Problem() error {
+	s.lock.RLock()
+	defer s.lock.RUnlock()
+	if s.problem == nil {
+		return nil
+	}
+	return s.problem
+}
+
+// Get returns the value, else its declared default; ErrWrongType if it is not of this type. An int and a float64 do for an integer.
+func Get[T any](s *Settings, collection, key string) (T, error) {
+	var typed T
+	value, err := s.Item(collection, key).Value()
+	if err != nil {
+		return typed, err
+	}
+	if typed, ok := value.(T); ok {
+		return typed, nil
+	}
+	if number, ok := value.(int64); ok {
+		switch target := any(&typed).(type) {
+		case *int:
+			*target = int(number)
+			return typed, nil
+		case *float64:
+			*target = float64(number)
+			return typed, nil
+		}
+	}
+	return typed, failure(ErrWrongType, "%s/%s has a value of type %T, and %T was asked for.", collection, key, value, typed)
+}
+
+// GetOr is Get with another value where there is none.
+func GetOr[T any](s *Settings, collection, key string, other T) (T, error) {
+	value, err := Get[T](s, collection, key)
+	if errors.Is(err, ErrNotFound) {
+		return other, nil
+	}
+	return value, err
+}
+
+// Item returns the setting with its version and origin.
+func (s *Settings) Item(collection, key string) Item {
+	s.lock.RLock()
+	defer s.lock.RUnlock()
+	if item, ok := s.items[place{collection, key}]; ok {
+		return item
+	}
+	return Item{Collection: collection, Key: key}
+}
+
+// Items returns all that are set or have a default, by key, as of one moment.
+func (s *Settings) Items(collection string) []Item {
+	s.lock.RLock()
+	defer s.lock.RUnlock()
+	var items []Item
+	for _, item := range s.items {
+		if item.Collection == collection {
+			items = append(items, item)
+		}
+	}
+	sort.Slice(items, func(i, j int) bool { return items[i].Key < items[j].Key })
+	return items
+}
+
+// Secret asks for a secret now, and does not keep it.
+func (s *Settings) Secret(collection, key string) (Secret, error) {
+	item, err := s.requestItem("get", map[string]any{"collection": collection, "key": key, "reveal": true})
+	if err != nil {
+		return Secret{}, err
+	}
+	value, err := item.Value()
+	if err != nil {
+		return Secret{}, err
+	}
+	if secret, ok := value.(Secret); ok {
+		return secret, nil
+	}
+	return Secret{}, failure(ErrWrongType, "%s/%s is no secret.", collection, key)
+}
+
+// OnChange calls observer, in a goroutine for all of them, with the newest item after changes of a key, or of any for "". It returns what ends it.
+func (s *Settings) OnChange(collection, key string, call func(Item)) (end func()) {
+	entry := &observer{place{collection, key}, call}
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.observers[entry] = true
+	return func() {
+		s.lock.Lock()
+		defer s.lock.Unlock()
+		delete(s.observers, entry)
+	}
+}
+
+// Set sets a value with all checks of `prefs set`. Afterwards it is on the disk, and Get has it.
+func (s *Settings) Set(collection, key string, value any, options SetOptions) (Item, error) {
+	members, err := change{collection, key, value, options}.members()
+	if err != nil {
+		return Item{}, err
+	}
+	return s.requestItem("set", members)
+}
+
+// Unset removes a value; a version other than nil is the one that it must have.
+func (s *Settings) Unset(collection, key string, ifVersion *int64) (Item, error) {
+	members := map[string]any{"collection": collection, "key": key}
+	if ifVersion != nil {
+		members["ifVersion"] = *ifVersion
+	}
+	return s.requestItem("unset", members)
+}
+
+// Update sets what change makes of the present value, or of nil, and returns it; again if another program was faster.
+func (s *Settings) Update(collection, key string, compute func(any) (any, error), options SetOptions) (any, error) {
+	item := s.Item(collection, key)
+	for attempt := 0; attempt < 1000; attempt++ {
+		value, err := item.Value()
+		if err != nil && item.IsSet() {
+			return nil, err
+		}
+		if value, err = compute(value); err != nil {
+			return nil, err
+		}
+		options.IfVersion = &item.Version
+		members, err := change{collection, key, value, options}.members()
+		if err != nil {
+			return nil, err
+		}
+		members["reveal"] = s.wanted["reveal"]
+		answer, err := s.Request("update", members)
+		if err != nil {
+			return nil, err
+		}
+		var result struct {
+			Conflict *itemLine `json:"conflict"`
+		}
+		if err := json.Unmarshal(answer, &result); err != nil || result.Conflict == nil {
+			return value, err
+		}
+		if item, err = result.Conflict.item(); err != nil {
+			return nil, err
+		}
+		time.Sleep(time.Duration(rand.Int63n(int64(attempt%20+1) * int64(time.Millisecond))))
+	}
+	return nil, failure(ErrConflict, "Other programs changed %s/%s each time; nothing was changed.", collection, key)
+}
+
+// Transaction makes changes together, or not at all; ErrConflict if one of the checked items has another version by then.
+func (s *Settings) Transaction(changes []Change, checks ...Item) ([]Item, error) {
+	var checked, changed []any
+	for _, item := range checks {
+		checked = append(checked, map[string]any{"collection": item.Collection, "key": item.Key, "version": item.Version})
+	}
+	for _, each := range changes {
+		if each.Unset {
+			changed = append(changed, map[string]any{"unset": map[string]any{"collection": each.Collection, "key": each.Key}})
+			continue
+		}
+		members, err := change{each.Collection, each.Key, each.Value, each.Options}.members()
+		if err != nil {
+			return nil, err
+		}
+		changed = append(changed, map[string]any{"set": members})
+	}
+	members := map[string]any{"changes": changed}
+	if checked != nil {
+		members["checks"] = checked
+	}
+	answer, err := s.Request("transaction", members)
+	if err != nil {
+		return nil, err
+	}
+	_, items, err := readItems(answer)
+	return items, err
+}
+
+// Request sends any request of the protocol, and returns `ok` of its answer.
+func (s *Settings) Request(do string, members map[string]any) (json.RawMessage, error) {
+	isChange := strings.Contains(" set unset update transaction ", " "+do+" ")
+	for {
+		child, err := s.connected()
+		if err != nil {
+			return nil, err
+		}
+		answers := make(chan line, 1)
+		if err := child.send(do, members, func(answer line) { answers <- answer }); errors.Is(err, ErrUnavailable) {
+			continue // It has just ended: this waits for the next one.
+		} else if err != nil {
+			return nil, err
+		}
+		late := time.NewTimer(s.patience)
+		select {
+		case answer := <-answers:
+			late.Stop()
+			failed := answer.failure()
+			if failed == nil {
+				return answer.OK, nil
+			}
+			if isChange || !errors.Is(failed, ErrUnavailable) {
+				return nil, failed
+			}
+		case <-late.C:
+			return nil, failure(ErrUnavailable, "prefs serve has not answered for %v; a change may still be made.", s.patience)
+		}
+	}
+}
+
+// Close ends the child. Values can still be read.
+func (s *Settings) Close() {
+	s.close.Do(func() { close(s.closing) })
+	s.lock.RLock()
+	child := s.child
+	s.lock.RUnlock()
+	if child != nil {
+		_ = child.input.Close()
+	}
+	select {
+	case <-s.over:
+	case <-time.After(5 * time.Second):
+		if child != nil {
+			_ = child.command.Process.Kill()
+		}
+	}
+}
+
+func (s *Settings) connected() (*child, error) {
+	late := time.NewTimer(s.patience)
+	defer late.Stop()
+	for {
+		s.lock.RLock()
+		current, child := s.current, s.child
+		s.lock.RUnlock()
+		select {
+		case <-s.closing:
+			return nil, failure(ErrUnavailable, "The settings are closed.")
+		default:
+		}
+		select {
+		case <-current:
+			if child != nil {
+				return child, nil
+			}
+		case <-s.closing:
+		case <-s.over:
+			return nil, failure(ErrUnavailable, "prefs serve could not be started.")
+		case <-late.C:
+			return nil, failure(ErrUnavailable, "prefs serve does not run. %v", s.Problem())
+		}
+	}
+}
+
+func (s *Settings) requestItem(do string, members map[string]any) (Item, error) {
+	answer, err := s.Request(do, members)
+	if err != nil {
+		return Item{}, err
+	}
+	var read itemLine
+	if err := json.Unmarshal(answer, &read); err != nil {
+		return Item{}, err
+	}
+	return read.item()
+}
+
+type change struct {
+	collection, key string
+	value           any
+	options         SetOptions
+}
+
+func (c change) members() (map[string]any, error) {
+	value, err := encode(c.value)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(c.options)
+	if err != nil {
+		return nil, err
+	}
+	members := map[string]any{}
+	err = json.Unmarshal(text, &members)
+	members["collection"], members["key"], members["value"] = c.collection, c.key, value
+	return members, err
+}
+
+func readItems(text []byte) (position string, items []Item, err error) {
+	var read struct {
+		Position string     `json:"position"`
+		Items    []itemLine `json:"items"`
+	}
+	if err := json.Unmarshal(text, &read); err != nil {
+		return "", nil, err
+	}
+	for _, line := range read.Items {
+		item, err := line.item()
+		if err != nil {
+			return "", nil, err
+		}
+		items = append(items, item)
+	}
+	return read.Position, items, nil
+}

@@ -1,0 +1,254 @@
+// Settings that are read from memory, and follow the store.
+import { Child, checked } from './child.js'
+import { Conflict, NotFound, Unavailable, WrongType, errorOf } from './errors.js'
+import { Item, Secret, encode } from './values.js'
+
+export * from './errors.js'
+export { Item, Json, Marked, Secret, UUID } from './values.js'
+
+// They are not sent to another child if the answer is missing.
+const changes = new Set(['set', 'unset', 'update', 'transaction'])
+const known = new Set(['type', 'ifVersion', 'expiresIn', 'expiresAt', 'due', 'undeclared'])
+const place = (collection, key) => `${collection}\0${key}`
+const commit = position => parseInt(position) || 0
+
+/**
+ * Collections of a store, as they are now.
+ *
+ * A child, `prefs serve`, runs until `close()`. While it is away, for whatever reason, values stay as they were, `problem` says why,
+ * and it is started again.
+ */
+export class Settings {
+  #program
+  #arguments
+  #patience
+  #wanted
+  #items = new Map()
+  #observers = new Set()
+  #store = ''
+  #position = ''
+  #child
+  #hasStarted = false
+  #isCurrent = false
+  #isClosing = false
+  #idle = []
+  #over
+  /** Why values may be old; null while they are not. */
+  problem = null
+
+  /** Starts the child, and reads the collections. */
+  static async open(collections, options = {}) {
+    const settings = new Settings(collections, options)
+    settings.#over = settings.#follow()
+    try {
+      await settings.#connected()
+    } catch (error) {
+      await settings.close()
+      throw settings.problem ?? error
+    }
+    return settings
+  }
+
+  constructor(collections, { store, keyFile, app, args = [], reveal = false, program = 'prefs', patience = 30_000 }) {
+    const options = { '--store': store, '--key-file': keyFile, '--app': app }
+    const given = Object.entries(options).filter(([, value]) => value !== undefined).flat()
+    this.#program = program
+    this.#arguments = ['serve', ...args, ...given]
+    this.#patience = patience
+    this.#wanted = { collections: [collections ?? app ?? ''].flat(), reveal }
+  }
+
+  /** The value, else its declared default, else `fallback`. Throws `WrongType` if it is not of this kind: `Number`, `String`, …. */
+  get(collection, key, kind, fallback) {
+    const item = this.#items.get(place(collection, key))
+    if (!item) {
+      if (fallback !== undefined) return fallback
+      throw new NotFound(`There is no ${collection}/${key}.`)
+    }
+    const { value } = item
+    if (!kind || (kind === Object ? value?.constructor === Object : value !== null && Object(value) instanceof kind)) return value
+    throw new WrongType(`${collection}/${key} has a value of type ${item.type}, and ${kind.name} was asked for.`)
+  }
+
+  /** The setting with its version and origin; one that is absent has version 0. */
+  item(collection, key) {
+    return this.#items.get(place(collection, key)) ?? new Item({ collection, key, version: 0 })
+  }
+
+  /** All that are set or have a default, by key. */
+  items(collection) {
+    return [...this.#items.values()].filter(item => item.collection === collection).sort((a, b) => (a.key < b.key ? -1 : 1))
+  }
+
+  /** A secret, which is asked for now, and not kept. */
+  async secret(collection, key) {
+    const { value } = new Item(await this.request('get', { collection, key, reveal: true }))
+    if (value instanceof Secret) return value
+    throw new WrongType(`${collection}/${key} is no secret.`)
+  }
+
+  /** Calls `observer` with the newest item after each change of a key, or of any for null. Returns what ends it. */
+  onChange(collection, key, observer) {
+    const entry = { collection, key, observer }
+    this.#observers.add(entry)
+    return () => this.#observers.delete(entry)
+  }
+
+  /** Sets a value with all checks of `prefs set`. Afterwards it is on the disk, and `get` has it. */
+  async set(collection, key, value, options) {
+    return new Item(await this.request('set', { collection, key, value: encode(value), ...checkedOptions(options) }))
+  }
+
+  async unset(collection, key, options) {
+    return new Item(await this.request('unset', { collection, key, ...checkedOptions(options) }))
+  }
+
+  /** Sets what `change` makes of the present value, or of undefined, and returns it; again if another program was faster. */
+  async update(collection, key, change, options) {
+    let item = this.item(collection, key)
+    for (let attempt = 0; attempt < 1000; attempt++) {
+      const value = await change(item.isSet ? item.value : undefined)
+      const members = { ...checkedOptions(options), ifVersion: item.version, reveal: this.#wanted.reveal }
+      const { conflict } = await this.request('update', { collection, key, value: encode(value), ...members })
+      if (!conflict) return value
+      item = new Item(conflict)
+      await new Promise(resolve => setTimeout(resolve, Math.random() * Math.min(attempt, 20)))
+    }
+    throw new Conflict(`Other programs changed ${collection}/${key} each time; nothing was changed.`)
+  }
+
+  /** Changes that are made together, or not at all: `{ set: [collection, key, value, options] }` or `{ unset: [collection, key] }`. */
+  async transaction(list, { checks = [] } = {}) {
+    const answer = await this.request('transaction', {
+      checks: checks.map(({ collection, key, version }) => ({ collection, key, version })),
+      changes: list.map(({ set, unset }) => {
+        const [collection, key, value, options] = set ?? unset
+        return set ? { set: { collection, key, value: encode(value), ...checkedOptions(options) } } : { unset: { collection, key } }
+      })
+    })
+    return answer.items.map(item => new Item(item))
+  }
+
+  /** Any request of the protocol: `ok` of its answer, or its error thrown. */
+  async request(request, members = {}) {
+    for (;;) {
+      const child = await this.#connected()
+      const answer = await this.#within('prefs serve has not answered in time; a change may still be made.', resolve => child.send(request, members, resolve))
+      if (changes.has(request) || answer.error?.error !== 'unavailable') return checked(answer)
+    }
+  }
+
+  /** Ends the child. Values can still be read. */
+  async close() {
+    this.#isClosing = true
+    this.#child?.close()
+    this.#wake()
+    const late = setTimeout(() => this.#child?.kill(), 5000)
+    await this.#over
+    clearTimeout(late)
+  }
+
+  /** The child, once its snapshot is there. */
+  async #connected() {
+    while (!this.#isCurrent && !this.#isClosing) await this.#within('prefs serve does not run.', resolve => this.#idle.push(resolve))
+    if (this.#isClosing) throw new Unavailable('The settings are closed.')
+    return this.#child
+  }
+
+  #within(message, start) {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => reject(new Unavailable(`${message} ${this.problem?.message ?? ''}`.trim())), this.#patience)
+      const settle = end => value => {
+        clearTimeout(timer)
+        end(value)
+      }
+      try {
+        start(settle(resolve))
+      } catch (error) {
+        settle(reject)(error)
+      }
+    })
+  }
+
+  #wake() {
+    for (const resolve of this.#idle.splice(0)) resolve()
+  }
+
+  /** Starts one child after another. */
+  async #follow() {
+    let delay = 50
+    while (!this.#isClosing) {
+      this.#child = new Child(this.#program, this.#arguments, {
+        hello: child => this.#begin(child),
+        notice: notice => this.#notice(notice),
+        over: () => {
+          delay = this.#isCurrent ? 50 : delay
+          this.#isCurrent = false
+        }
+      })
+      this.problem = await this.#child.ended
+      if (!this.#hasStarted) this.#isClosing = true
+      if (!this.#isClosing) await new Promise(resolve => this.#idle.push(resolve) && setTimeout(resolve, delay))
+      delay = Math.min(delay * 2, 5000)
+    }
+    this.#wake()
+  }
+
+  #begin(child) {
+    const since = this.#position && this.#store === child.hello.store ? { since: this.#position } : {}
+    this.#store = child.hello.store
+    this.#position = ''
+    child.send('watch', { ...this.#wanted, values: true, ...since }, checked)
+    this.#ask(child)
+  }
+
+  #ask(child = this.#child) {
+    child.send('snapshot', this.#wanted, answer => child.isOver || this.#fill(checked(answer)))
+  }
+
+  /** Takes a snapshot. */
+  #fill({ position, items }) {
+    if (commit(position) < commit(this.#position)) return this.#ask() // A newer notice came before it.
+    const former = this.#items
+    this.#items = new Map(items.map(line => new Item(line)).filter(item => item.isSet).map(item => [place(item.collection, item.key), item]))
+    this.#position = position
+    this.problem = null
+    if (this.#hasStarted) {
+      for (const [name, item] of this.#items) if (!item.equals(former.get(name))) this.#changed(item)
+      for (const [name, { collection, key }] of former) if (!this.#items.has(name)) this.#changed(this.item(collection, key))
+    }
+    this.#hasStarted = this.#isCurrent = true
+    this.#wake()
+  }
+
+  #notice(notice) {
+    if (notice.unavailable) {
+      this.problem = errorOf(notice.unavailable)
+    } else if (!notice.changes) {
+      this.#store = notice.replaced ?? this.#store
+      this.#position = notice.position ?? this.#position
+      this.#ask()
+    } else if (commit(notice.position) >= commit(this.#position)) { // Else the snapshot has it, and what came after it.
+      this.#position = notice.position
+      const items = notice.changes.map(change => new Item(change.item))
+      for (const item of items) {
+        if (item.isSet) this.#items.set(place(item.collection, item.key), item)
+        else this.#items.delete(place(item.collection, item.key))
+      }
+      items.forEach(item => this.#changed(item))
+    }
+  }
+
+  /** Calls observers, later, so that one that throws ends nothing here. */
+  #changed(item) {
+    for (const { collection, key, observer } of this.#observers) {
+      if (collection === item.collection && (key === null || key === item.key)) queueMicrotask(() => observer(item))
+    }
+  }
+}
+
+function checkedOptions(options = {}) {
+  const unknown = Object.keys(options).filter(name => !known.has(name))
+  if (unknown.length) throw new TypeError(`There is no option ${unknown.join(', ')}; there are ${[...known].join(', ')}.`)
+  return options
+}

@@ -1,0 +1,318 @@
+"""Settings that are read from memory, and follow the store."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import queue
+import random
+import re
+import threading
+import time
+from concurrent.futures import Future
+from typing import Any, Callable, Sequence, TypedDict, TypeVar, Unpack, overload
+
+from .child import Child, Line, checked
+from .errors import CofferError, Conflict, NotFound, Unavailable, WrongType
+from .values import JSON, NOTHING, Item, Secret, encode
+
+T = TypeVar("T")
+D = TypeVar("D")
+Place = tuple[str, str]
+Observer = Callable[[Item], object]
+CHANGES = {"set", "unset", "update", "transaction"}  # They are not sent to another child if the answer is missing.
+
+
+class Options(TypedDict, total=False):
+    """Those of `prefs set`."""
+
+    type: str
+    if_version: int
+    expires_in: str
+    expires_at: str
+    due: str
+    undeclared: bool
+
+
+class Settings:
+    """Collections of a store, as they are now.
+
+    A child, `prefs serve`, runs for as long as this object is open. While it is away, for whatever reason, values stay as they
+    were, `problem` says why, and it is started again.
+    """
+
+    def __init__(
+        self, *collections: str, store: str | os.PathLike[str] | None = None, key_file: str | os.PathLike[str] | None = None,
+        app: str | None = None, arguments: Sequence[str] = (), reveal: bool = False, program: str = "prefs", patience: float = 30,
+    ) -> None:
+        """Without collections, the default one. `arguments` are more of them for `prefs serve`; with `reveal`, secrets are in memory
+        like other values. A request waits for `patience` seconds before it is `Unavailable`."""
+        options = {"--store": store, "--key-file": key_file, "--app": app}
+        self._command = [program, "serve", *arguments]
+        self._command += [os.fspath(text) for name, value in options.items() if value is not None for text in (name, value)]
+        self._wanted = {"collections": list(collections or (app or "",)), "reveal": reveal}
+        self._patience = patience
+        self.problem: CofferError | None = None
+        self._items: dict[Place, Item] = {}
+        self._store = self._position = ""
+        self._child: Child | None = None
+        self._current, self._closing = threading.Event(), threading.Event()
+        self._started: Future[None] = Future()
+        self._observers: list[tuple[str, str | None, Observer]] = []
+        self._changed: dict[Place, None] = {}
+        self._lock = threading.Condition()
+        self._follower = threading.Thread(target=self._follow, name="coffer", daemon=True)
+        self._follower.start()
+        self._observing = threading.Thread(target=self._observe, name="coffer observers", daemon=True)
+        self._observing.start()
+        try:
+            self._started.result(patience)
+        except BaseException as error:
+            self.close()
+            if isinstance(error, TimeoutError):
+                raise Unavailable(f"prefs serve has not answered for {patience} s.") from None
+            raise
+
+    @overload
+    def get(self, collection: str, key: str) -> Any: ...
+    @overload
+    def get(self, collection: str, key: str, kind: type[T]) -> T: ...
+    @overload
+    def get(self, collection: str, key: str, kind: type[T], default: D) -> T | D: ...
+
+    def get(self, collection: str, key: str, kind: type[Any] = object, default: Any = NOTHING) -> Any:
+        """The value, else its declared default, else `default`. `WrongType` if it is not of this kind; an int is a float, too."""
+        item = self._items.get((collection, key))
+        if item is None:
+            if default is NOTHING:
+                raise NotFound(f"There is no {collection}/{key}.")
+            return default
+        value = item.value
+        if isinstance(value, bool):
+            if kind is bool or kind is object:
+                return value
+        elif isinstance(value, kind):
+            return value
+        elif kind is float and isinstance(value, int):
+            return float(value)
+        raise WrongType(f"{collection}/{key} has a value of type {type(value).__name__}, and {kind.__name__} was asked for.")
+
+    def item(self, collection: str, key: str) -> Item:
+        """The setting with its version and origin; one that is absent has version 0."""
+        return self._items.get((collection, key)) or Item(collection, key)
+
+    def items(self, collection: str) -> list[Item]:
+        """All that are set or have a default, by key, as of one moment."""
+        with self._lock:
+            items = [item for item in self._items.values() if item.collection == collection]
+        return sorted(items, key=lambda item: item.key)
+
+    def secret(self, collection: str, key: str) -> Secret:
+        """A secret, which is asked for now, and not kept."""
+        value = Item.of(self.request("get", collection=collection, key=key, reveal=True)).value
+        if isinstance(value, Secret):
+            return value
+        raise WrongType(f"{collection}/{key} has a value of type {type(value).__name__}, and is no secret.")
+
+    def plain(self, collection: str, key: str) -> Any:
+        """The value for programs that know nothing of this package: secrets, which are asked for, and JSON as what is in them."""
+        item = self.item(collection, key)
+        value = self.secret(collection, key) if item.type == "secret" else item.value
+        return value.text if isinstance(value, Secret) else value.value if isinstance(value, JSON) else value
+
+    def on_change(self, collection: str, key: str | None, observer: Observer) -> Callable[[], None]:
+        """Calls `observer` with the newest item after changes of a key, or of any for None; on one thread for all. Returns what ends it."""
+        entry = (collection, key, observer)
+        with self._lock:
+            self._observers.append(entry)
+        return lambda: self._observers.remove(entry)
+
+    def set(self, collection: str, key: str, value: Any, **options: Unpack[Options]) -> Item:
+        """Sets a value with all checks of `prefs set`. When this returns it is on the disk, and `get` has it."""
+        return Item.of(self.request("set", collection=collection, key=key, value=encode(value), **_members(options)))
+
+    def unset(self, collection: str, key: str, if_version: int | None = None) -> Item:
+        """Removes a value; a default may be in force then."""
+        version = {} if if_version is None else {"ifVersion": if_version}
+        return Item.of(self.request("unset", collection=collection, key=key, **version))
+
+    def update(self, collection: str, key: str, change: Callable[[Any], Any], **options: Unpack[Options]) -> Any:
+        """Sets what `change` makes of the present value, or of None, and returns it; again if another program was faster."""
+        item = self.item(collection, key)
+        for attempt in range(1000):
+            value = change(item.value if item.is_set else None)
+            members = _members(options) | {"ifVersion": item.version, "reveal": self._wanted["reveal"]}
+            answer = self.request("update", collection=collection, key=key, value=encode(value), **members)
+            if "conflict" not in answer:
+                return value
+            item = Item.of(answer["conflict"])
+            time.sleep(random.random() * min(attempt, 20) / 1000)
+        raise Conflict(f"Other programs changed {collection}/{key} each time; nothing was changed.")
+
+    def transaction(self) -> Transaction:
+        """Changes that are made together, or not at all, at the end of a `with` block."""
+        return Transaction(self)
+
+    def request(self, do: str, **members: Any) -> Line:
+        """Any request of the protocol; `ok` of its answer, or its error raised."""
+        answers: queue.SimpleQueue[Line] = queue.SimpleQueue()
+        while True:
+            is_current, child = self._current.wait(self._patience), self._child
+            if self._closing.is_set() or not is_current or not child:
+                raise Unavailable("The settings are closed." if self._closing.is_set() else f"prefs serve does not run. {self.problem}")
+            try:
+                child.send(do, members, answers.put)
+            except Unavailable:
+                continue  # It has just ended: this waits for the next one.
+            try:
+                answer = answers.get(timeout=self._patience)
+            except queue.Empty:
+                raise Unavailable(f"prefs serve has not answered for {self._patience} s; a change may still be made.") from None
+            if do in CHANGES or "error" not in answer or answer["error"]["error"] != Unavailable.name:
+                return checked(answer)
+
+    def close(self) -> None:
+        """Ends the child. Values can still be read."""
+        self._closing.set()
+        with self._lock:
+            self._lock.notify_all()
+        if child := self._child:
+            child.close()
+        self._follower.join(5)
+        if child:
+            child.end()
+        if threading.current_thread() is not self._observing:
+            self._observing.join(5)
+
+    def __enter__(self) -> Settings:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _follow(self) -> None:
+        """Starts one child after another."""
+        delay = 0.05
+        while not self._closing.is_set():
+            try:
+                self._child = child = Child(self._command, self._notice)
+                try:
+                    self._begin(child)
+                    child.follow()
+                    self.problem = Unavailable("prefs serve has ended.")
+                finally:
+                    delay = 0.05 if self._current.is_set() else delay
+                    self._current.clear()
+                    child.end()
+            except CofferError as error:
+                self.problem = error
+            except Exception as error:
+                self.problem = Unavailable(f"What prefs serve has sent is not understood: {error!r}.")
+            if not self._started.done():
+                self._started.set_exception(self.problem or Unavailable("prefs serve has ended."))
+                break
+            self._closing.wait(delay)
+            delay = min(delay * 2, 5)
+        self._current.set()  # So that no request waits.
+
+    def _begin(self, child: Child) -> None:
+        since = {"since": self._position} if self._position and self._store == child.hello["store"] else {}
+        self._store, self._position = child.hello["store"], ""
+        child.send("watch", {**self._wanted, "values": True, **since}, checked)
+        self._ask(child)
+
+    def _ask(self, child: Child) -> None:
+        with contextlib.suppress(Unavailable):  # The next child is asked as well.
+            child.send("snapshot", self._wanted, self._fill)
+
+    def _fill(self, answer: Line) -> None:
+        """Takes a snapshot."""
+        ok = checked(answer)
+        if _number(ok["position"]) < _number(self._position):
+            return self._ask_soon()  # A newer notice came before it.
+        items = {(item.collection, item.key): item for item in map(Item.of, ok["items"]) if item.is_set}
+        with self._lock:
+            if self._started.done():
+                self._changed |= {place: None for place in [*self._items, *items] if self._items.get(place) != items.get(place)}
+            self._items, self._position, self.problem = items, ok["position"], None
+            self._lock.notify_all()
+        self._current.set()
+        if not self._started.done():
+            self._started.set_result(None)
+
+    def _ask_soon(self) -> None:
+        # Not on this thread, which must read: the child may wait for that before it reads itself.
+        threading.Thread(target=self._ask, args=(self._child,), daemon=True).start()
+
+    def _notice(self, notice: Line) -> None:
+        if "unavailable" in notice:
+            self.problem = CofferError.of(notice["unavailable"])
+        elif "changes" not in notice:
+            self._store, self._position = notice.get("replaced", self._store), notice.get("position", self._position)
+            self._ask_soon()
+        elif _number(notice["position"]) >= _number(self._position):  # Else the snapshot has it, and what came after it.
+            with self._lock:
+                for item in (Item.of(change["item"]) for change in notice["changes"]):
+                    self._items[item.collection, item.key] = item
+                    self._changed[item.collection, item.key] = None
+                    if not item.is_set:
+                        del self._items[item.collection, item.key]
+                self._position = notice["position"]
+                self._lock.notify_all()
+
+    def _observe(self) -> None:
+        while True:
+            with self._lock:
+                self._lock.wait_for(lambda: self._changed or self._closing.is_set())
+                if not self._changed:
+                    return
+                changed, self._changed = self._changed, {}
+                calls = [
+                    (observer, self.item(*place)) for place in changed for collection, key, observer in self._observers
+                    if place[0] == collection and key in (None, place[1])
+                ]
+            for observer, item in calls:
+                try:
+                    observer(item)
+                except Exception:
+                    logging.getLogger("coffer_client").exception("An observer of %s/%s failed.", item.collection, item.key)
+
+
+class Transaction:
+    """Collects changes, and makes them at the end of its `with` block; `items` are the settings after it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._checks: list[Line] = []
+        self._changes: list[Line] = []
+        self.items: list[Item] = []
+
+    def check(self, item: Item) -> None:
+        """`Conflict`, and no change, unless the setting still has the version of this item."""
+        self._checks.append({"collection": item.collection, "key": item.key, "version": item.version})
+
+    def set(self, collection: str, key: str, value: Any, **options: Unpack[Options]) -> None:
+        self._changes.append({"set": {"collection": collection, "key": key, "value": encode(value), **_members(options)}})
+
+    def unset(self, collection: str, key: str) -> None:
+        self._changes.append({"unset": {"collection": collection, "key": key}})
+
+    def __enter__(self) -> Transaction:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None and self._changes:
+            answer = self._settings.request("transaction", checks=self._checks, changes=self._changes)
+            self.items = [Item.of(item) for item in answer["items"]]
+
+
+def _members(options: Options) -> Line:
+    if unknown := options.keys() - Options.__annotations__.keys():
+        raise TypeError(f"There is no option {', '.join(sorted(unknown))}; there are {', '.join(Options.__annotations__)}.")
+    return {re.sub("_(.)", lambda part: part[1].upper(), name): value for name, value in options.items()}
+
+
+def _number(position: str) -> int:
+    """The commit of a position."""
+    return int(position.partition("-")[0] or 0)
