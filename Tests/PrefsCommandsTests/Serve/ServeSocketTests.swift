@@ -1,0 +1,71 @@
+import Foundation
+import Testing
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+@Suite("prefs serve at a socket") struct ServeSocketTests {
+  private let tool: Tool
+  private var path: String { tool.runtime + "/settings.sock" }
+
+  init() throws { tool = try Tool() }
+
+  /// Starts it, and returns once it listens.
+  private func start() throws -> pid_t {
+    let messages = try LinePipe(tool.path("messages-\(UUID().uuidString)"))
+    let child = try tool.spawn(
+      ["serve", "--socket", path, "-v"],
+      files: [(0, "/dev/null", O_RDONLY), (1, "/dev/null", O_WRONLY), (2, messages.path, O_WRONLY)])
+    while try !#require(try messages.next()).contains("listening at") {}
+    return child
+  }
+
+  @Test("Several clients are served; the socket is for its user alone, and goes with the server")
+  func clients() throws {
+    let server = try start()
+    #expect(try tool.mode(path) == 0o600)
+    let (one, other) = (try ServedTool(at: path), try ServedTool(at: path))
+    try one.ok(#""do":"watch","values":true"#)
+    try other.ok(#""do":"set","key":"a","value":1"#)
+    #expect(try one.notice()["changes"] != nil)
+    #expect(try one.value("", "a") as? Int == 1)
+    #expect(try tool.run("serve", "--socket", path).code == 9)
+    kill(server, SIGTERM)
+    #expect(try Tool.exitCode(of: server) == 0)
+    #expect(!tool.exists(path))
+    #expect(try one.nextLine() == nil)
+  }
+
+  @Test("A client that does not read, or goes away, holds up no other")
+  func slowClient() throws {
+    let server = try start()
+    let other = try ServedTool(at: path)
+    do {
+      let slow = try ServedTool(at: path)
+      try slow.ok(#""do":"watch","values":true"#)
+      let text = String(repeating: "x", count: 200_000)
+      for number in 0..<30 { try other.ok(#""do":"set","key":"k","value":"\#(number)\#(text)""#) }
+    }
+    try other.ok(#""do":"set","key":"k","value":1"#)
+    #expect(try other.value("", "k") as? Int == 1)
+    let next = try ServedTool(at: path)
+    #expect(try next.value("", "k") as? Int == 1)
+    kill(server, SIGTERM)
+    #expect(try Tool.exitCode(of: server) == 0)
+  }
+
+  @Test("A folder that others can write to is refused")
+  func folder() throws {
+    try FileManager.default.createDirectory(
+      atPath: tool.path("open"), withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+    chmod(tool.path("open"), 0o777)
+    #expect(try tool.run("serve", "--socket", tool.path("open/s")).code == 11)
+    #expect(try tool.run("serve", "--socket", "").code == 2)
+    #expect(!tool.exists(tool.path("open/s")))
+  }
+}
