@@ -27,7 +27,7 @@ enum HelpText {
   /// - Parameter programs: The programs beside the tool, and what they do.
   static func top(programs: [(name: String, abstract: String)]) -> String {
     var lines = [
-      PrefsCommand.configuration.abstract, "",
+      PrefsCommand.configuration.abstract,
       "USAGE: prefs [options] COMMAND …", "A key is written KEY, in the default collection, or COLLECTION/KEY.", "",
     ]
     for group in PrefsCommand.groups {
