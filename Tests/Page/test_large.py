@@ -1,6 +1,7 @@
 """A store of 100,000 settings: how long the first row takes, and a search, and what the page needs of memory.
 
-The limits hold for the tool as it is built for use; one for debugging has five times as long. PREFS_RELEASE=1 says which it is.
+The limits hold for the tool as it is built for use; one for debugging has five times as long, and 15 MB more: relocated pages of the
+shared Swift libraries, which the other does not load. PREFS_RELEASE=1 says which it is.
 """
 
 import os
@@ -16,6 +17,7 @@ from program import Page, Store
 
 COUNT = 100_000
 SLACK = 1 if os.environ.get("PREFS_RELEASE") else 5
+SERVER_MB = 60 if os.environ.get("PREFS_RELEASE") else 75
 
 
 class LargeCase(unittest.TestCase):
@@ -109,7 +111,7 @@ class LargeTests(LargeCase):
         with open(f"/proc/{self.page.process.pid}/smaps_rollup") as file:
             server = sum(int(line.split()[1]) for line in file if line.startswith("Private_")) / 1024
         print(f"\n100,000 settings: prefs ui holds {server:.0f} MB")
-        self.assertLess(server, 60)
+        self.assertLess(server, SERVER_MB)
         print(f"\n100,000 settings: the page holds {memory / 1e6:.1f} MB, its process {process / 1e6:.0f} MB")
         self.assertLess(memory, 200e6)
         self.assertLess(process, 200e6)
