@@ -46,7 +46,7 @@ class Keyring(KeyringBackend):
         if "type" not in item:
             return None
         match item.get("value"):
-            case {"$secret": str(password)}:
+            case {"$secret": str(password)} | ("" as password):
                 return password
         raise KeyringError(
             f"{item['key']} in the collection {self.prefs_collection} is not a secret that is text; set the password again.")
@@ -55,7 +55,9 @@ class Keyring(KeyringBackend):
         if re.search(f"[{HALF_OF_A_PAIR}]", password):
             raise PasswordSetError("The password has half of a surrogate pair, which is not Unicode text. Nothing was changed.")
         place = key(PasswordSetError, service, username)
-        self._ask(PasswordSetError, {"do": "set", "key": place, "value": {"$secret": password}})
+        # A secret is never empty.
+        value = {"value": {"$secret": password}} if password else {"value": "", "type": "string"}
+        self._ask(PasswordSetError, {"do": "set", "key": place, **value})
 
     def delete_password(self, service: str, username: str) -> None:
         place = key(PasswordDeleteError, service, username)
@@ -93,7 +95,7 @@ class Keyring(KeyringBackend):
             message = done.stderr.decode(errors="replace").removeprefix("prefs: ").strip()
             if done.returncode == EXIT_STORE_NOT_FOUND:
                 message += f" Run: {self._command('init')}"
-            raise InitError(message or f"prefs serve ended with exit code {done.returncode}.")
+            raise InitError(message or f"prefs serve ended with code {done.returncode}; a change may have been made.")
         return [answer["ok"] for answer in answers]
 
     def _locked(self) -> KeyringLocked:
