@@ -80,7 +80,7 @@ test: test-deps lint ## Lint, build with warnings as errors, run all tests and t
 	Tests/Interop/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 	@Scripts/install-programs.sh npm go=golang-go tsc=node-typescript
 	Tests/Clients/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
-	@Scripts/install-programs.sh direnv jq age pass gpg=gnupg make docker-compose
+	@Scripts/install-programs.sh direnv jq age git pass gpg=gnupg make docker-compose
 	Tests/Recipes/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 	Tests/Dependents/run
 	Tests/Documentation/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
