@@ -46,7 +46,7 @@ class ThePackages(ClientsTestCase):
 
     def test_do_what_the_article_says(self) -> None:
         tags = self.run_blocks(ROOT / "Sources/Coffer/Coffer.docc/FromOtherLanguages.md", self.runners)
-        self.assertEqual(tags, ["sh", "python", "text", "js", "text", "go", "text", "sh", "text"])
+        self.assertEqual(tags, ["sh", "python", "text", "py", "text", "js", "text", "go", "text", "sh", "text"])
 
     def test_are_the_installed_ones(self) -> None:
         place = pathlib.Path(importlib.util.find_spec("coffer_client").origin)
