@@ -20,6 +20,7 @@ import shlex
 import subprocess
 import sys
 import threading
+import traceback
 from unittest import mock
 
 import coffer_keyring
@@ -59,7 +60,7 @@ class KeyringTestCase(ClientsTestCase):
 
     def stand_in(self, script: str) -> None:
         """A program prefs that runs this before, or in place of, the real one."""
-        (self.folder / "bin").mkdir()
+        (self.folder / "bin").mkdir(exist_ok=True)
         program = self.folder / "bin/prefs"
         program.write_text(f'#!/bin/sh\n{script}\nexec {shlex.quote(str(self.bin))}/prefs "$@"\n')
         program.chmod(0o700)
@@ -244,11 +245,20 @@ class WhatGoesWrong(KeyringTestCase):
             self.keyring.set_password("service", "ada", SECRET)
 
     def test_a_child_that_is_killed_is_an_error(self) -> None:
+        """In the midst of its answer, too."""
         self.keyring.set_password("service", "ada", SECRET)
-        self.stand_in('printf \'{"serve":1}\\n\'; kill -9 $$')
-        for call in (self.keyring.get_password, lambda *pair: self.keyring.set_password(*pair, "another")):
-            with self.assertRaisesRegex(InitError, "code -9; a change may have been made"):
+        self.stand_in(f"""printf '%s\\n' '{{"serve":1}}'; printf %s '{{"id":0,"ok":{{"value":"{SECRET}'; kill -9 $$""")
+        for call in (self.keyring.get_password, lambda *pair: self.keyring.set_password(*pair, SECRET)):
+            with self.assertRaisesRegex(InitError, "code -9; a change may have been made") as caught:
                 call("service", "ada")
+            self.assertNotIn(SECRET, "".join(traceback.format_exception(caught.exception)))
+
+    def test_another_program_named_prefs_is_an_error(self) -> None:
+        for line in ("Usage: prefs FILE", '{"serve":2,"program":"prefs 9"}'):
+            with self.subTest(line):
+                self.stand_in(f"echo {shlex.quote(line)}; exit 0")
+                with self.assertRaisesRegex(InitError, "is not Coffer's, or has no version 1"):
+                    self.keyring.get_password("service", "ada")
 
     def test_passwords_are_in_no_argument_variable_or_file(self) -> None:
         record = self.folder / "record"

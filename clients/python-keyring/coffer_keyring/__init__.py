@@ -22,6 +22,7 @@ __all__ = ["Keyring"]
 Item = dict[str, Any]
 HALF_OF_A_PAIR = "\ud800-\udfff"
 LAST_TEXT = re.compile(r'"([^"\\\0-\x1f]|\\["\\bfnrt]|\\u00[01][0-9a-f])*"\]')
+VERSION = 1
 EXIT_STORE_NOT_FOUND = 4
 
 
@@ -87,7 +88,13 @@ class Keyring(KeyringBackend):
             done = subprocess.run(command, input="".join(f"{line}\n" for line in lines).encode(), capture_output=True)
         except OSError as error:
             raise InitError(f"Coffer's program prefs cannot be started: {error.strerror}. Put it on the PATH.") from None
-        _, *answers = [json.loads(line) for line in done.stdout.splitlines()] or [None]
+        try:
+            # What is after the last line feed is the beginning of a line of a child that was killed.
+            hello, *answers = [json.loads(line) for line in done.stdout.split(b"\n")[:-1]] or [{"serve": VERSION}]
+        except ValueError:
+            hello, answers = {}, []
+        if hello.get("serve") != VERSION:
+            raise InitError(f"The program prefs on the PATH is not Coffer's, or has no version {VERSION} of the protocol of prefs serve.")
         for answer in answers:
             if "error" in answer:
                 raise self._locked() if answer["error"]["error"] == "keyUnavailable" else kind(answer["error"]["message"])
