@@ -1,5 +1,6 @@
 """A browser in front of the page that program.py serves."""
 
+import contextlib
 import os
 import shutil
 import tempfile
@@ -105,6 +106,15 @@ class Browser:
     def picture(self, path):
         with open(path, "wb") as file:
             file.write(self.driver.get_screenshot_as_png())
+
+    @contextlib.contextmanager
+    def clock_stopped(self):
+        """Stops the page's clock: what is marked for a moment stays marked, however long a look takes."""
+        self.driver.execute_script("window.clock = Date.now; const now = Date.now(); Date.now = () => now")
+        try:
+            yield
+        finally:
+            self.driver.execute_script("Date.now = window.clock")
 
     # Doing
 

@@ -94,8 +94,9 @@ class JobTests(PageCase):
         self.assertEqual(self.clicks(), 1)
 
     def test_to_watch_a_change_arrive_takes_none(self):
-        self.store.prefs("set", "notes/count", "9")
-        self.browser.wait(lambda: self.browser.row("notes/count")["value"] == "9" and "fresh" in self.browser.row("notes/count")["classes"])
+        with self.browser.clock_stopped():
+            self.store.prefs("set", "notes/count", "9")
+            self.browser.wait(lambda: self.browser.row("notes/count")["value"] == "9" and "fresh" in self.browser.row("notes/count")["classes"])
         self.assertEqual(self.clicks(), 0)
 
     def test_to_resolve_a_conflict_takes_one(self):

@@ -14,11 +14,12 @@ from cases import PageCase
 
 class LiveTests(PageCase):
     def test_what_a_shell_commits_shows_within_a_second_and_is_marked_for_a_moment(self):
-        self.store.prefs("set", "notes/count", "4")
-        start = time.monotonic()
-        self.browser.wait(lambda: self.browser.row("notes/count")["value"] == "4")
-        self.assertLess(time.monotonic() - start, 1)
-        self.browser.wait(lambda: "fresh" in self.browser.row("notes/count")["classes"], seconds=2)
+        with self.browser.clock_stopped():
+            self.store.prefs("set", "notes/count", "4")
+            start = time.monotonic()
+            self.browser.wait(lambda: self.browser.row("notes/count")["value"] == "4")
+            self.assertLess(time.monotonic() - start, 1)
+            self.browser.wait(lambda: "fresh" in self.browser.row("notes/count")["classes"], seconds=2)
         self.browser.wait(lambda: "fresh" not in self.browser.row("notes/count")["classes"], seconds=8)
 
     def test_a_setting_that_a_shell_makes_or_removes_comes_and_goes_with_its_count(self):

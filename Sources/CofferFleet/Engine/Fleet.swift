@@ -244,7 +244,13 @@ public actor Fleet {
       if !evenAsLastAdmin, admins.count == 1, admins[0].id == membership.identity.member {
         throw FleetError.lastAdminLeaves
       }
-      try connection.writeFleets { try $0.leave(membership.id) }
+      try connection.writeFleets { transaction in
+        // Of what waits for consent the records are known, and were never taken: a host that joins again has to take them.
+        for name in try Consent(transaction, membership.id, membership.members).waiting {
+          try transaction.removeRecords(in: name, of: membership.id)
+        }
+        try transaction.leave(membership.id)
+      }
       set(.left, isLast: true)
     }
   }

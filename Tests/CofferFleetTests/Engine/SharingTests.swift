@@ -153,6 +153,32 @@ struct SharingTests {
     #expect(try hosts[1].history("revoked-token") == ["old"])
   }
 
+  @Test("and waits where the host leaves and joins again is taken whole there, with what was removed")
+  func joinedAgain() async throws {
+    let hosts = try await fleet(of: "a", "b", on: carrier)
+    for key in ["revoked-token", "kept", "changed"] { try hosts[0].set("old", key) }
+    for host in hosts { try await host.sync() }
+    try await hosts[0].fleet.setCollections([], of: "b")
+    try await hosts[1].sync()
+    try hosts[0].set(nil, "revoked-token")
+    try hosts[0].set("new", "changed")
+    try hosts[0].set("1", "added")
+    try hosts[0].set("on", "dark", in: "flags")
+    try await hosts[0].fleet.share(collections: ["web", "flags"])
+    try await hosts[0].fleet.setCollections(nil, of: "b")
+    try await hosts[1].sync()
+    #expect(try await hosts[1].fleet.status().waitingCollections == ["flags", "web"])
+    try await hosts[1].fleet.leave()
+    let invitation = try await hosts[0].fleet.invite("b-2", role: .writer)
+    try await hosts[1].join(invitation, carrier)
+    for host in [hosts[0], hosts[1], hosts[0]] { try await host.sync() }
+    for host in hosts {
+      #expect(try host.contents() == ["kept": "old", "changed": "new", "added": "1"])
+      #expect(try host.get("dark", in: "flags") == "on")
+      #expect(try await host.fleet.status().condition == .inStep)
+    }
+  }
+
   @Test("leaves the carrier, so that no one who is invited later reads it; hosts keep it")
   func leavesTheCarrier() async throws {
     let admin = try await Host("a").create(carrier, collections: ["web", "payroll"])
