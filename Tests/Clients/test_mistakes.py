@@ -15,7 +15,7 @@ import time
 import coffer_client
 from coffer_client import Secret, Settings, Unavailable
 
-from case import ClientsTestCase, main
+from case import NODE_MODULES, ClientsTestCase, main
 
 
 class MistakesInPython(ClientsTestCase):
@@ -149,6 +149,57 @@ class MistakesInPython(ClientsTestCase):
         settings.set("web", "token", Secret("s3cret"))
         with self.assertRaisesRegex(coffer_client.Hidden, "is a secret"):
             settings.get("web", "token")
+
+
+class MistakesInNode(ClientsTestCase):
+    def test_values_that_mean_something_else_are_refused(self) -> None:
+        self.prefs("init")
+        (self.work / "node_modules").symlink_to(NODE_MODULES)
+        (self.work / "mistakes.mjs").write_text("""\
+import assert from 'node:assert/strict'
+import { Json, Secret, Settings } from 'coffer-client'
+
+await assert.rejects(Settings.open('web', { args: ['a\\0b'] }), TypeError)
+const settings = await Settings.open(['web', 'a', 'a\\0b'], { keyFile: null })
+await settings.set('web', 'port', 1)
+for (const ifVersion of [undefined, null, NaN, '1']) await assert.rejects(settings.set('web', 'port', 2, { ifVersion }), TypeError)
+for (const value of ['\\ud800', 1n << 64n]) await assert.rejects(settings.set('web', 'port', value), { name: 'usage' })
+assert.throws(() => new Secret('\\ud800'), TypeError)
+await assert.rejects(settings.set('web', 'port', new Json(undefined)), TypeError)
+assert.equal(settings.get('web', 'port'), 1)
+const answer = await settings.set('web', 'host', 'a')
+assert.throws(() => answer.value, /without a value/)
+
+// Names with any characters.
+await settings.set('a\\0b', 'c', 1)
+await settings.set('a', 'b\\0c', 2)
+assert.equal(settings.get('a\\0b', 'c'), 1)
+
+// Numbers that JSON would write as other ones.
+for (const value of [2 ** 53, -1e20, 1e20, 2 ** 64]) {
+  assert.equal((await settings.set('web', 'large', value)).type, 'double')
+  assert.equal(settings.get('web', 'large'), value)
+}
+await settings.set('web', 'json', new Json({ a: [2n ** 64n], b: { $json: -1n } }))
+assert.deepEqual(settings.get('web', 'json').value, { a: [2n ** 64n], b: { $json: -1 } })
+const far = new Date(Date.UTC(20000, 1))
+assert.equal((await settings.set('web', 'far', far)).type, 'date')
+
+// What was to be called is not, once it has ended.
+const end = settings.onChange('web', 'port', () => assert.fail())
+settings.onChange('web', 'host', () => assert.fail())()
+settings.onChange('web', 'port', end)
+const done = settings.set('web', 'port', 3)
+end()
+await done
+
+// What was asked for is done before the end.
+const last = settings.set('web', 'port', 4)
+await settings.close()
+assert.equal((await last).key, 'port')
+assert.equal(settings.get('web', 'port'), 4)
+""")
+        self.run_program("node", "mistakes.mjs")
 
 
 if __name__ == "__main__":
