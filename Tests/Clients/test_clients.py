@@ -349,6 +349,22 @@ class TheClients(ClientsTestCase):
                 self.assertIn(b"needs a passphrase: there is no terminal", text)
 
     @in_each_language("web")
+    def test_keep_values_while_the_store_is_away(self, worker: Worker) -> None:
+        """A child that starts meanwhile makes no other one."""
+        worker.do("set", "web", "port", 1)
+        self.prefs("backup", f"{worker.language}.coffer")
+        for file in self.work.glob("store*"):
+            file.unlink()
+        os.kill(worker.child, signal.SIGKILL)
+        self.eventually(lambda: worker.do("problem") == "other")  # Exit code 4, which has no class.
+        self.assertEqual(worker.do("get", "web", "port"), 1)
+        self.assertEqual(list(self.work.glob("store*")), [])
+        self.prefs("restore-store", f"{worker.language}.coffer")
+        self.eventually(lambda: worker.do("problem") is None)
+        worker.do("set", "web", "port", 2)
+        self.assertEqual(worker.do("get", "web", "port"), 2)
+
+    @in_each_language("web")
     def test_follow_a_store_that_is_replaced(self, worker: Worker) -> None:
         worker.do("set", "web", "port", 1)
         self.prefs("backup", f"{worker.language}.coffer")

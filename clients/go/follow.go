@@ -42,7 +42,11 @@ func (s *Settings) follow() {
 }
 
 func (s *Settings) serve() error {
-	child, err := start(s.program, s.arguments, s.patience)
+	arguments := s.arguments
+	if s.started { // In the place of a store that is away, another one would be empty.
+		arguments = append(append([]string{}, arguments...), "--must-exist")
+	}
+	child, err := start(s.program, arguments, s.patience)
 	if err != nil {
 		return err
 	}

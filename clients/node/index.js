@@ -179,7 +179,9 @@ export class Settings {
   async #follow() {
     let delay = 50
     while (!this.#isClosing) {
-      this.#child = new Child(this.#program, this.#arguments, {
+      // In the place of a store that is away, another one would be empty.
+      const args = this.#hasStarted ? [...this.#arguments, '--must-exist'] : this.#arguments
+      this.#child = new Child(this.#program, args, {
         hello: child => this.#begin(child),
         notice: notice => this.#notice(notice),
         over: () => {

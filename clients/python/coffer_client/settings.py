@@ -206,7 +206,9 @@ class Settings:
         delay = 0.05
         while not self._closing.is_set():
             try:
-                self._child = child = Child(self._command, self._patience, self._notice)
+                # In the place of a store that is away, another one would be empty.
+                command = self._command + ["--must-exist"] * self._started.done()
+                self._child = child = Child(command, self._patience, self._notice)
                 try:
                     if not self._closing.is_set():  # Else `close` may not have seen this child.
                         child.read_hello()
