@@ -137,14 +137,6 @@ func (c *child) readHello() error {
 	if err := json.Unmarshal(text, &c.hello); err != nil {
 		return err
 	}
-	if c.hello.Error != nil {
-		if bytes.HasPrefix(c.hello.Error, []byte(`"`)) {
-			var failed Error
-			_ = json.Unmarshal(text, &failed)
-			return &failed
-		}
-		return c.hello.failure()
-	}
 	if c.hello.Serve != version {
 		return failure(ErrUnavailable, "%s has version %d of the protocol; this package has %d.", c.hello.Program, c.hello.Serve, version)
 	}

@@ -68,7 +68,6 @@ export class Child {
 
   #take(line) {
     if (!this.hello) {
-      if (line.error) throw errorOf(line.error.error ? line.error : line)
       if (line.serve !== version) throw new Unavailable(`${line.program} has version ${line.serve} of the protocol; this package has ${version}.`)
       this.hello = line
       this.#observer.hello(this)

@@ -41,8 +41,6 @@ class Child:
         if not line:
             raise CofferError.of_exit(self._process.wait())
         hello: Line = json.loads(line)
-        if "error" in hello:
-            raise CofferError.of(hello["error"] if isinstance(hello["error"], dict) else hello)
         if hello["serve"] != VERSION:
             raise Unavailable(f"{hello['program']} has version {hello['serve']} of the protocol; this package has {VERSION}.")
         self.hello = hello
