@@ -8,15 +8,18 @@ DIR holds the built prefs. The python3 that runs this has coffer_client installe
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import json
 import os
 import pathlib
+import pty
 import random
 import shutil
 import signal
 import subprocess
 import sys
+import termios
 import time
 
 import coffer_client
@@ -95,9 +98,19 @@ class TheClients(ClientsTestCase):
         (self.work / "node_modules").symlink_to(NODE_MODULES)
         shutil.copy(HERE / "worker.mjs", self.work)
         self.prefs("init")
+        self.first = self.folder / "first"
+        self.first.mkdir()
+        self.environment["PATH"] = f"{self.first}:{self.environment['PATH']}"
 
     def workers(self, *collections: str) -> list[Worker]:
         return [Worker(self, language, *collections) for language in LANGUAGES]
+
+    def start_next(self, script: str) -> None:
+        """Has workers start a script in place of `prefs`."""
+        program = self.first / "next"
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o700)
+        program.rename(self.first / "prefs")
 
     def exported(self, collection: str) -> dict:
         return json.loads(self.prefs("export", "--format", "json", collection))
@@ -159,6 +172,9 @@ class TheClients(ClientsTestCase):
         refused = worker.ask("set", "web", "port", 99999)
         self.assertEqual((refused["error"], refused["code"]), ("format", 8))
         self.assertEqual(worker.ask("set", "web", "prot", 1)["error"], "format")
+        self.assertEqual(worker.ask("transaction", "web", None, 0, ["prot", 1])["error"], "format")
+        worker.do("transaction", "web", None, 0, ["prot", 1, {"undeclared": True}])
+        worker.do("unset", "web", "prot")
         worker.do("set", "web", "port", 9090)
         worker.do("unset", "web", "port")
         self.assertEqual(worker.do("get", "web", "port"), 8080)
@@ -170,7 +186,8 @@ class TheClients(ClientsTestCase):
             "nan": {"$double": "nan"}, "inf": {"$double": "-inf"}, "text": 'é🗝 \\" 12345678901234567890 \\', "empty": "",
             "date": {"$date": "2026-01-31T08:30:00.123Z"}, "far": {"$date": -1e11}, "data": {"$data": "AAEC/w=="},
             "url": {"$url": "https://example.org/?q=%20"}, "uuid": {"$uuid": "6BA7B810-9DAD-11D1-80B4-00C04FD430C8"},
-            "json": {"$json": {"a": [1, 2.5]}}, "list": [None, {"$date": "2026-01-31T08:30:00.123Z"}, 2**53 + 1],
+            "json": {"$json": {"a": [1, 2.5]}}, "names": {"$json": {"a": {"$json": 2**53 + 1}}}, "text of it": {"$json": '{"a":12345678901234567890123,"b":{"$date":"x"}}'},
+            "whole": 2.0**60, "list": [None, {"$date": "2026-01-31T08:30:00.123Z"}, 2**53 + 1],
             "dict": {"a": 1, "b": {}}, "one": {"a": {"$data": "AA=="}}, "looks": {"$dict": {"$date": "no date"}},
         }})
         self.prefs("import", "--format", "json", "-", text=text)
@@ -193,6 +210,12 @@ class TheClients(ClientsTestCase):
         self.assertEqual(worker.do("values", "web"), {"port": 2, "host": "a"})
         worker.do("transaction", "web", None, 0, ["port", None], ["host", None])
         self.assertEqual(worker.do("values", "web"), {})
+
+    @in_each_language("web")
+    def test_keep_a_value_that_an_update_spoils(self, worker: Worker) -> None:
+        worker.do("set", "web", "limits", {"list": [1]})
+        self.assertEqual(worker.ask("spoil", "web", "limits")["error"], "format")
+        self.assertEqual(worker.do("get", "web", "limits"), {"list": [1]})
 
     @in_each_language("web")
     def test_call_observers_with_changes_of_others(self, worker: Worker) -> None:
@@ -278,6 +301,68 @@ class TheClients(ClientsTestCase):
         self.assertTrue(worker.do("wait", "web", "missed", worker.language))
         self.eventually(lambda: worker.do("problem") is None)
         self.assertEqual(worker.do("values", "web"), self.exported("web"))
+
+    @in_each_language("web")
+    def test_survive_children_that_end_before_they_answer(self, worker: Worker) -> None:
+        """The first line of such a child is all there is of it."""
+        worker.do("set", "web", "port", 1)
+        hello = '{"serve":1,"program":"prefs 0.1.0","store":"x","path":"x","position":"1-00000000","maximum":33554432}'
+        self.start_next(f"echo '{hello}'; echo >>{self.work}/starts")
+        os.kill(worker.child, signal.SIGKILL)
+        starts = self.work / "starts"
+        self.eventually(lambda: starts.exists() and len(starts.read_text()) > 2)
+        self.assertEqual(worker.do("get", "web", "port"), 1)
+        self.assertEqual(worker.do("problem"), "unavailable")
+        self.start_next(f'exec "{self.bin}/prefs" "$@"')
+        worker.do("set", "web", "port", 2)
+        self.assertEqual(worker.do("get", "web", "port"), 2)
+        starts.unlink()
+        (self.first / "prefs").unlink()
+
+    @in_each_language("web")
+    def test_raise_at_once_what_is_no_request_to_the_server(self, worker: Worker) -> None:
+        """Its answer has no ID."""
+        deep = 1
+        for _ in range(250):
+            deep = [deep]
+        start = time.monotonic()
+        for number in range(3):
+            worker.do("set", "web", "port", number)
+            self.assertEqual(worker.ask("set", "web", "deep", deep)["error"], "usage")
+        self.assertLess(time.monotonic() - start, 20)
+        self.assertEqual(worker.do("values", "web"), {"port": 2})
+
+    def test_ask_no_question_at_a_terminal(self) -> None:
+        """A child that waits for a passphrase has no program that could answer."""
+        del self.environment["PREFS_KEY_FILE"]
+        self.environment["PREFS_STORE"] = "secret"
+        self.prefs("init", "--passphrase", "--cost", "14", "--passphrase-fd", "0", text="correct horse\n")
+        for language, command in LANGUAGES.items():
+            with self.subTest(language):
+                ours, theirs = pty.openpty()
+                with os.fdopen(ours, "rb"), os.fdopen(theirs, "rb"):
+                    process = subprocess.Popen(
+                        [*command, "web"], cwd=self.work, env=self.environment, stdin=theirs, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                        start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+                    self.addCleanup(process.kill)
+                    _, text = process.communicate(timeout=20)
+                self.assertIn(b"needs a passphrase: there is no terminal", text)
+
+    @in_each_language("web")
+    def test_keep_values_while_the_store_is_away(self, worker: Worker) -> None:
+        """A child that starts meanwhile makes no other one."""
+        worker.do("set", "web", "port", 1)
+        self.prefs("backup", f"{worker.language}.coffer")
+        for file in self.work.glob("store*"):
+            file.unlink()
+        os.kill(worker.child, signal.SIGKILL)
+        self.eventually(lambda: worker.do("problem") == "other")  # Exit code 4, which has no class.
+        self.assertEqual(worker.do("get", "web", "port"), 1)
+        self.assertEqual(list(self.work.glob("store*")), [])
+        self.prefs("restore-store", f"{worker.language}.coffer")
+        self.eventually(lambda: worker.do("problem") is None)
+        worker.do("set", "web", "port", 2)
+        self.assertEqual(worker.do("get", "web", "port"), 2)
 
     @in_each_language("web")
     def test_follow_a_store_that_is_replaced(self, worker: Worker) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import pathlib
 import time
 import unittest
@@ -97,6 +98,7 @@ class TheCommandLine(ReaderTestCase):
         (self.work / "other.key").write_text("coffer-key-1:" + "5" * 64 + "\n")
         (self.work / "text").write_text("text\n")
         (self.work / "folder").mkdir()
+        os.mkfifo(self.work / "pipe")
         (self.work / "damaged").write_bytes((self.work / "store").read_bytes()[:-4_096])
         for code, sentence, arguments in (
             (2, "web/x/y names several settings; say which with --collection.", ("store", *KEY, "web/x/y")),
@@ -110,6 +112,7 @@ class TheCommandLine(ReaderTestCase):
             (6, "This is not a recovery key.", ("store", "--recovery-key-fd", "0")),
             (8, "This file is not a Coffer store.", ("text", *KEY)),
             (8, "folder is a folder, not a store.", ("folder", *KEY)),
+            (8, "pipe is a pipe or a device, not a store.", ("pipe", *KEY)),
             (9, "text already exists.", ("store", *KEY, "-o", "text")),
         ):
             with self.subTest(code=code, arguments=arguments):

@@ -1,6 +1,6 @@
 // The client for Node, driven like worker.py.
 import { createInterface } from 'node:readline'
-import { CofferError, Secret, Settings } from 'coffer-client'
+import { CofferError, InvalidValue, Secret, Settings } from 'coffer-client'
 
 const settings = await Settings.open(process.argv.slice(2), { reveal: 'COFFER_REVEAL' in process.env })
 const seen = []
@@ -28,6 +28,12 @@ const names = {
     await settings.update(collection, key, secret => new Secret(secret.text + '!'))
     return `${settings.get(collection, key).text} ${settings.item(collection, key).value}`
   },
+  // Changes a list in place, and then gives up.
+  spoil: (collection, key) =>
+    settings.update(collection, key, value => {
+      value.list.push(5)
+      throw new InvalidValue('given up')
+    }),
   increment: async (collection, key, times) => {
     let last
     for (let count = 0; count < times; count++) last = await settings.update(collection, key, value => (value ?? 0) + 1)
@@ -47,7 +53,8 @@ const names = {
     return null
   },
   transaction: async (collection, key, version, ...changes) => {
-    const list = changes.map(([name, value]) => (value === null ? { unset: [collection, name] } : { set: [collection, name, value] }))
+    const list = changes.map(([name, value, options]) =>
+      value === null ? { unset: [collection, name] } : { set: [collection, name, value, options] })
     const items = await settings.transaction(list, { checks: key === null ? [] : [{ collection, key, version }] })
     return items.map(item => item.version)
   },

@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 
-from coffer_client import CofferError, Secret, Settings
+from coffer_client import CofferError, InvalidValue, Secret, Settings
 
 settings = Settings(*sys.argv[1:], reveal="COFFER_REVEAL" in os.environ)
 seen, changed = [], threading.Condition()
@@ -41,6 +41,16 @@ def lengthen(collection, key):
     return f"{settings.get(collection, key).text} {settings.item(collection, key)!r}"
 
 
+def spoil(collection, key):
+    """Changes a list in place, and then gives up."""
+
+    def change(value):
+        value["list"].append(5)
+        raise InvalidValue("given up")
+
+    settings.update(collection, key, change)
+
+
 def write(collection, key, first, times, size):
     """Sets keys with numbers, and prints each number once it is acknowledged; reads meanwhile."""
     for number in range(first, first + times):
@@ -57,8 +67,8 @@ def transaction(collection, key, version, *changes):
     with settings.transaction() as change:
         if key is not None:
             change._checks.append({"collection": collection, "key": key, "version": version})
-        for name, value in changes:
-            change.unset(collection, name) if value is None else change.set(collection, name, value)
+        for name, value, *options in changes:
+            change.unset(collection, name) if value is None else change.set(collection, name, value, **(options or [{}])[0])
     return [item.version for item in change.items]
 
 
@@ -77,7 +87,7 @@ DO = {
     "shown": lambda collection, key: f"{settings.item(collection, key)!r} {settings.secret(collection, key)}",
     "unset": lambda collection, key: settings.unset(collection, key).version,
     "copy": lambda collection, key, other: settings.set(collection, other, settings.get(collection, key)).version,
-    "increment": increment, "lengthen": lengthen, "write": write, "transaction": transaction, "wait": wait,
+    "increment": increment, "lengthen": lengthen, "spoil": spoil, "write": write, "transaction": transaction, "wait": wait,
     "describe": lambda collection, key: settings.request("describe", collection=collection, key=key)["type"],
     "observe": lambda collection, key: bool(settings.on_change(collection, key, note)),
     "seen": lambda: seen,

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // Error has what the server says: the name of an exit code of `prefs`, the code, and a sentence.
@@ -70,7 +71,6 @@ func exitFailure(code int) *Error {
 type line struct {
 	Serve    int             `json:"serve"`
 	Program  string          `json:"program"`
-	StoreID  string          `json:"store"`
 	Maximum  int             `json:"maximum"`
 	ID       *int            `json:"id"`
 	OK       json.RawMessage `json:"ok"`
@@ -80,7 +80,6 @@ type line struct {
 	Changes  []struct {
 		Item itemLine `json:"item"`
 	} `json:"changes"`
-	Replaced    string `json:"replaced"`
 	Unavailable *Error `json:"unavailable"`
 }
 
@@ -97,21 +96,23 @@ func (l *line) failure() *Error {
 
 // child is one `prefs serve`: requests and their answers, and notices.
 type child struct {
-	command *exec.Cmd
-	input   io.WriteCloser
-	output  *bufio.Reader
-	hello   line
-	writing sync.Mutex
-	lock    sync.Mutex
-	waiting map[int]func(line)
-	last    int
+	command  *exec.Cmd
+	input    io.WriteCloser
+	output   *bufio.Reader
+	patience time.Duration
+	hello    line
+	writing  sync.Mutex // Locked before lock.
+	lock     sync.Mutex
+	waiting  map[int]func(line)
+	last     int
 }
 
-func start(program string, arguments []string) (*child, error) {
+func start(program string, arguments []string, patience time.Duration) (*child, error) {
 	command := exec.Command(program, arguments...)
 	command.Stderr = os.Stderr
-	// A group of its own: an interrupt from the terminal is for the program, which may still have something to set.
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// A session of its own: an interrupt from the terminal is for the program, which may still have something to set, and no question for a
+	// passphrase waits at a terminal.
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	input, err := command.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -123,12 +124,8 @@ func start(program string, arguments []string) (*child, error) {
 	if err := command.Start(); err != nil {
 		return nil, failure(ErrUnavailable, "prefs serve cannot be started: %v.", err)
 	}
-	c := &child{command: command, input: input, output: bufio.NewReaderSize(output, 1<<16), waiting: map[int]func(line){}}
-	if err := c.readHello(); err != nil {
-		c.end()
-		return nil, err
-	}
-	return c, nil
+	lines := bufio.NewReaderSize(output, 1<<16)
+	return &child{command: command, input: input, output: lines, patience: patience, waiting: map[int]func(line){}}, nil
 }
 
 func (c *child) readHello() error {
@@ -140,14 +137,6 @@ func (c *child) readHello() error {
 	if err := json.Unmarshal(text, &c.hello); err != nil {
 		return err
 	}
-	if c.hello.Error != nil {
-		if bytes.HasPrefix(c.hello.Error, []byte(`"`)) {
-			var failed Error
-			_ = json.Unmarshal(text, &failed)
-			return &failed
-		}
-		return c.hello.failure()
-	}
 	if c.hello.Serve != version {
 		return failure(ErrUnavailable, "%s has version %d of the protocol; this package has %d.", c.hello.Program, c.hello.Serve, version)
 	}
@@ -156,14 +145,10 @@ func (c *child) readHello() error {
 
 // send sends a request; follow hands its answer to the handler, or end an error.
 func (c *child) send(do string, members map[string]any, handler func(line)) error {
-	c.lock.Lock()
-	if c.waiting == nil {
-		c.lock.Unlock()
-		return failure(ErrUnavailable, "prefs serve has ended; nothing was changed.")
-	}
+	c.writing.Lock() // So that numbers are in the order of the lines, and so of the answers.
+	defer c.writing.Unlock()
 	c.last++
 	number := c.last
-	c.lock.Unlock()
 	request := map[string]any{"id": number, "do": do}
 	for name, value := range members {
 		request[name] = value
@@ -184,8 +169,9 @@ func (c *child) send(do string, members map[string]any, handler func(line)) erro
 	}
 	c.waiting[number] = handler
 	c.lock.Unlock()
-	c.writing.Lock()
-	defer c.writing.Unlock()
+	if pipe, ok := c.input.(interface{ SetWriteDeadline(time.Time) error }); ok {
+		_ = pipe.SetWriteDeadline(time.Now().Add(c.patience))
+	}
 	if _, err := c.input.Write(text.Bytes()); err != nil {
 		_ = c.command.Process.Kill() // Its end is the answer to all that wait.
 	}
@@ -203,20 +189,33 @@ func (c *child) follow(notice func(line) error) error {
 		if err := json.Unmarshal(text, &next); err != nil {
 			return failure(ErrUnavailable, "What prefs serve has sent is not understood: %v.", err)
 		}
-		if next.ID != nil {
-			c.lock.Lock()
-			handler := c.waiting[*next.ID]
-			delete(c.waiting, *next.ID)
-			c.lock.Unlock()
-			if handler != nil {
-				handler(next)
-			}
-		} else if next.Watch != nil {
+		if next.Watch != nil {
 			if err := notice(next); err != nil {
 				return err
 			}
+		} else if handler := c.take(next.ID); handler != nil {
+			handler(next)
 		}
 	}
+}
+
+// take returns who waits for an answer. Without an ID it answers a line that is no request to the server, such as one that is nested too deeply.
+func (c *child) take(id *int) func(line) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	if id == nil {
+		for number := range c.waiting {
+			if number := number; id == nil || number < *id {
+				id = &number
+			}
+		}
+	}
+	if id == nil {
+		return nil
+	}
+	handler := c.waiting[*id]
+	delete(c.waiting, *id)
+	return handler
 }
 
 func (c *child) end() {

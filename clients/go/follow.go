@@ -42,7 +42,11 @@ func (s *Settings) follow() {
 }
 
 func (s *Settings) serve() error {
-	child, err := start(s.program, s.arguments)
+	arguments := s.arguments
+	if s.started { // In the place of a store that is away, another one would be empty.
+		arguments = append(append([]string{}, arguments...), "--must-exist")
+	}
+	child, err := start(s.program, arguments, s.patience)
 	if err != nil {
 		return err
 	}
@@ -54,14 +58,14 @@ func (s *Settings) serve() error {
 		return failure(ErrUnavailable, "The settings are closed.")
 	default:
 	}
+	if err := child.readHello(); err != nil {
+		return err
+	}
 	members := map[string]any{"values": true}
 	for name, value := range s.wanted {
 		members[name] = value
 	}
-	if s.position != "" && s.store == child.hello.StoreID {
-		members["since"] = s.position
-	}
-	s.store, s.position = child.hello.StoreID, ""
+	s.position = ""
 	var failed error
 	check := func(answer line) {
 		if err := answer.failure(); err != nil {
@@ -137,11 +141,8 @@ func (s *Settings) notice(notice line) error {
 		s.problem = notice.Unavailable
 		s.lock.Unlock()
 	case notice.Changes == nil:
-		if notice.Replaced != "" {
-			s.store = notice.Replaced
-		}
 		if notice.Position != "" {
-			s.position = notice.Position
+			s.position = notice.Position // Of a replaced store, it may be lower.
 		}
 		go s.ask() // Not here: the child may wait for this goroutine to read before it reads itself.
 	case commit(notice.Position) >= commit(s.position): // Else the snapshot has it, and what came after it.

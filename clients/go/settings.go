@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 )
 
 // Options say which store and key `prefs serve` opens; what is empty is as for every command. With Reveal, secrets are in memory like other
@@ -66,11 +67,11 @@ type Settings struct {
 	current   chan struct{} // closed while the child's snapshot is there
 	wake      chan struct{}
 
-	store, position string // of the goroutine that follows
-	started         bool
-	ask             func()
-	closing, over   chan struct{}
-	close           sync.Once
+	position      string // of the goroutine that follows
+	started       bool
+	ask           func()
+	closing, over chan struct{}
+	close         sync.Once
 }
 
 // Open starts the child, and reads the collections.
@@ -229,7 +230,7 @@ func (s *Settings) Update(collection, key string, compute func(any) (any, error)
 		if err != nil && item.IsSet() {
 			return nil, err
 		}
-		if value, err = compute(value); err != nil {
+		if value, err = compute(copied(value)); err != nil { // It may change a map in place, and fail.
 			return nil, err
 		}
 		options.IfVersion = &item.Version
@@ -259,6 +260,7 @@ func (s *Settings) Update(collection, key string, compute func(any) (any, error)
 // Transaction makes changes together, or not at all; ErrConflict if one of the checked items has another version by then.
 func (s *Settings) Transaction(changes []Change, checks ...Item) ([]Item, error) {
 	var checked, changed []any
+	undeclared := false
 	for _, item := range checks {
 		checked = append(checked, map[string]any{"collection": item.Collection, "key": item.Key, "version": item.Version})
 	}
@@ -272,8 +274,9 @@ func (s *Settings) Transaction(changes []Change, checks ...Item) ([]Item, error)
 			return nil, err
 		}
 		changed = append(changed, map[string]any{"set": members})
+		undeclared = undeclared || each.Options.Undeclared
 	}
-	members := map[string]any{"changes": changed}
+	members := map[string]any{"changes": changed, "undeclared": undeclared}
 	if checked != nil {
 		members["checks"] = checked
 	}
@@ -386,6 +389,9 @@ func (c change) members() (map[string]any, error) {
 	text, err := json.Marshal(c.options)
 	if err != nil {
 		return nil, err
+	}
+	if !utf8.ValidString(c.collection + c.key) {
+		return nil, failure(ErrInvalidValue, "A name that is not UTF-8 cannot be stored.")
 	}
 	members := map[string]any{}
 	err = json.Unmarshal(text, &members)

@@ -84,8 +84,10 @@ func (i Item) Value() (any, error) {
 		return i.value, nil
 	case i.Sealed:
 		return nil, failure(ErrHidden, "%s is sealed, and the vault is locked: prefs unlock opens it.", name)
-	case i.IsSet():
+	case i.Type == "secret":
 		return nil, failure(ErrHidden, "%s is a secret: read it with Secret, or open with Reveal.", name)
+	case i.IsSet():
+		return nil, failure(ErrHidden, "This item of %s is the answer to a change, without a value: read it with Get.", name)
 	}
 	return nil, failure(ErrNotFound, "There is no %s.", name)
 }
@@ -116,13 +118,7 @@ var from2001 = time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)
 func decode(tree any) (any, error) {
 	switch tree := tree.(type) {
 	case json.Number:
-		if number, err := strconv.ParseInt(string(tree), 10, 64); err == nil {
-			return number, nil
-		}
-		if number, err := strconv.ParseUint(string(tree), 10, 64); err == nil {
-			return number, nil
-		}
-		return tree.Float64()
+		return number(tree), nil
 	case []any:
 		list := make([]any, len(tree))
 		for index, element := range tree {
@@ -143,6 +139,37 @@ func decode(tree any) (any, error) {
 		return decodeMembers(tree)
 	}
 	return tree, nil
+}
+
+// number is an int64, a uint64 or a float64, if that is exact enough for what is written.
+func number(text json.Number) any {
+	if number, err := strconv.ParseInt(string(text), 10, 64); err == nil {
+		return number
+	}
+	if number, err := strconv.ParseUint(string(text), 10, 64); err == nil {
+		return number
+	}
+	if number, err := text.Float64(); err == nil && strings.ContainsAny(string(text), ".eE") {
+		return number
+	}
+	return text
+}
+
+// plain is the contents of a JSON, in which names have no meaning.
+func plain(tree any) any {
+	switch tree := tree.(type) {
+	case json.Number:
+		return number(tree)
+	case []any:
+		for index, element := range tree {
+			tree[index] = plain(element)
+		}
+	case map[string]any:
+		for name, element := range tree {
+			tree[name] = plain(element)
+		}
+	}
+	return tree
 }
 
 var marks = map[string]bool{
@@ -186,11 +213,7 @@ func decodeMarked(mark string, content any, whole any) (any, error) {
 		return UUID(text), nil
 	case mark == "$json" && isText:
 		tree, err := numbers([]byte(text))
-		if err != nil {
-			return nil, err
-		}
-		content = tree
-		fallthrough
+		return JSON{plain(tree)}, err
 	case mark == "$json":
 		value, err := decode(content)
 		return JSON{value}, err
@@ -217,6 +240,27 @@ func zeroOrNaN(text string) float64 {
 	return math.NaN()
 }
 
+// copied has lists, maps and bytes of its own.
+func copied(value any) any {
+	switch value := value.(type) {
+	case []byte:
+		return append([]byte{}, value...)
+	case []any:
+		list := make([]any, len(value))
+		for index, element := range value {
+			list[index] = copied(element)
+		}
+		return list
+	case map[string]any:
+		members := make(map[string]any, len(value))
+		for name, element := range value {
+			members[name] = copied(element)
+		}
+		return members
+	}
+	return value
+}
+
 // encode returns a value in the form of the protocol.
 func encode(value any) (any, error) {
 	switch value := value.(type) {
@@ -241,7 +285,7 @@ func encode(value any) (any, error) {
 		return map[string]string{"$data": base64.StdEncoding.EncodeToString(value)}, nil
 	case time.Time:
 		if value.Nanosecond()%1_000_000 != 0 {
-			return map[string]any{"$date": value.Sub(from2001).Seconds()}, nil
+			return map[string]any{"$date": float64(value.Unix()-from2001.Unix()) + float64(value.Nanosecond())/1e9}, nil
 		}
 		return map[string]string{"$date": value.UTC().Format("2006-01-02T15:04:05.000Z")}, nil
 	case *url.URL:
@@ -273,6 +317,9 @@ func encode(value any) (any, error) {
 		isMark := false
 		for name, element := range value {
 			var err error
+			if !utf8.ValidString(name) {
+				return nil, failure(ErrInvalidValue, "A dictionary with a key that is not UTF-8 cannot be stored.")
+			}
 			if members[name], err = encode(element); err != nil {
 				return nil, err
 			}

@@ -51,6 +51,7 @@ export class Child {
   }
 
   #read(part) {
+    if (this.#failure) return
     try {
       for (let end; (end = part.indexOf(10)) >= 0; part = part.subarray(end + 1)) {
         this.#parts.push(part.subarray(0, end))
@@ -67,13 +68,14 @@ export class Child {
 
   #take(line) {
     if (!this.hello) {
-      if (line.error) throw errorOf(line.error.error ? line.error : line)
       if (line.serve !== version) throw new Unavailable(`${line.program} has version ${line.serve} of the protocol; this package has ${version}.`)
       this.hello = line
       this.#observer.hello(this)
     } else if ('id' in line) {
-      const handler = this.#waiting.get(line.id)
-      this.#waiting.delete(line.id)
+      // Without an ID it answers a line that is no request to the server, such as one with too large a number. Answers come in order.
+      const id = line.id ?? this.#waiting.keys().next().value
+      const handler = this.#waiting.get(id)
+      this.#waiting.delete(id)
       handler?.(line)
     } else if ('watch' in line) {
       this.#observer.notice(line)
@@ -85,7 +87,13 @@ export class Child {
     this.isOver = true
     this.#observer.over()
     const message = 'prefs serve ended before it answered; a change may have been made.'
-    for (const handler of this.#waiting.values()) handler({ error: { error: 'unavailable', code: 1, message } })
+    for (const handler of this.#waiting.values()) {
+      try {
+        handler({ error: { error: 'unavailable', code: 1, message } })
+      } catch {
+        // That of the watch throws, and why the child ended is known.
+      }
+    }
     return this.#failure ?? error
   }
 }

@@ -9,7 +9,7 @@ export { Item, Json, Marked, Secret, UUID } from './values.js'
 // They are not sent to another child if the answer is missing.
 const changes = new Set(['set', 'unset', 'update', 'transaction'])
 const known = new Set(['type', 'ifVersion', 'expiresIn', 'expiresAt', 'due', 'undeclared'])
-const place = (collection, key) => `${collection}\0${key}`
+const place = (collection, key) => `${collection?.length} ${collection}${key}`
 const commit = position => parseInt(position) || 0
 
 /**
@@ -25,7 +25,6 @@ export class Settings {
   #wanted
   #items = new Map()
   #observers = new Set()
-  #store = ''
   #position = ''
   #child
   #hasStarted = false
@@ -41,6 +40,7 @@ export class Settings {
     const settings = new Settings(collections, options)
     settings.#over = settings.#follow()
     try {
+      await Promise.race([settings.#over, settings.#connected()])
       await settings.#connected()
     } catch (error) {
       await settings.close()
@@ -51,7 +51,7 @@ export class Settings {
 
   constructor(collections, { store, keyFile, app, args = [], reveal = false, program = 'prefs', patience = 30_000 }) {
     const options = { '--store': store, '--key-file': keyFile, '--app': app }
-    const given = Object.entries(options).filter(([, value]) => value !== undefined).flat()
+    const given = Object.entries(options).filter(([, value]) => value != null).flat()
     this.#program = program
     this.#arguments = ['serve', ...args, ...given]
     this.#patience = patience
@@ -107,7 +107,7 @@ export class Settings {
   async update(collection, key, change, options) {
     let item = this.item(collection, key)
     for (let attempt = 0; attempt < 1000; attempt++) {
-      const value = await change(item.isSet ? item.value : undefined)
+      const value = await change(item.isSet ? item.copy().value : undefined) // It may change an array in place, and fail.
       const members = { ...checkedOptions(options), ifVersion: item.version, reveal: this.#wanted.reveal }
       const { conflict } = await this.request('update', { collection, key, value: encode(value), ...members })
       if (!conflict) return value
@@ -120,6 +120,7 @@ export class Settings {
   /** Changes that are made together, or not at all: `{ set: [collection, key, value, options] }` or `{ unset: [collection, key] }`. */
   async transaction(list, { checks = [] } = {}) {
     const answer = await this.request('transaction', {
+      undeclared: list.some(({ set }) => set?.[3]?.undeclared),
       checks: checks.map(({ collection, key, version }) => ({ collection, key, version })),
       changes: list.map(({ set, unset }) => {
         const [collection, key, value, options] = set ?? unset
@@ -132,7 +133,8 @@ export class Settings {
   /** Any request of the protocol: `ok` of its answer, or its error thrown. */
   async request(request, members = {}) {
     for (;;) {
-      const child = await this.#connected()
+      // Without waiting, if possible: what was asked for before `close` is sent before it.
+      const child = this.#isCurrent && !this.#isClosing ? this.#child : await this.#connected()
       const answer = await this.#within('prefs serve has not answered in time; a change may still be made.', resolve => child.send(request, members, resolve))
       if (changes.has(request) || answer.error?.error !== 'unavailable') return checked(answer)
     }
@@ -144,8 +146,7 @@ export class Settings {
     this.#child?.close()
     this.#wake()
     const late = setTimeout(() => this.#child?.kill(), 5000)
-    await this.#over
-    clearTimeout(late)
+    await this.#over.finally(() => clearTimeout(late))
   }
 
   /** The child, once its snapshot is there. */
@@ -178,7 +179,9 @@ export class Settings {
   async #follow() {
     let delay = 50
     while (!this.#isClosing) {
-      this.#child = new Child(this.#program, this.#arguments, {
+      // In the place of a store that is away, another one would be empty.
+      const args = this.#hasStarted ? [...this.#arguments, '--must-exist'] : this.#arguments
+      this.#child = new Child(this.#program, args, {
         hello: child => this.#begin(child),
         notice: notice => this.#notice(notice),
         over: () => {
@@ -195,10 +198,8 @@ export class Settings {
   }
 
   #begin(child) {
-    const since = this.#position && this.#store === child.hello.store ? { since: this.#position } : {}
-    this.#store = child.hello.store
     this.#position = ''
-    child.send('watch', { ...this.#wanted, values: true, ...since }, checked)
+    child.send('watch', { ...this.#wanted, values: true }, checked)
     this.#ask(child)
   }
 
@@ -225,8 +226,7 @@ export class Settings {
     if (notice.unavailable) {
       this.problem = errorOf(notice.unavailable)
     } else if (!notice.changes) {
-      this.#store = notice.replaced ?? this.#store
-      this.#position = notice.position ?? this.#position
+      this.#position = notice.position ?? this.#position // Of a replaced store, it may be lower.
       this.#ask()
     } else if (commit(notice.position) >= commit(this.#position)) { // Else the snapshot has it, and what came after it.
       this.#position = notice.position
@@ -241,8 +241,10 @@ export class Settings {
 
   /** Calls observers, later, so that one that throws ends nothing here. */
   #changed(item) {
-    for (const { collection, key, observer } of this.#observers) {
-      if (collection === item.collection && (key === null || key === item.key)) queueMicrotask(() => observer(item))
+    for (const entry of this.#observers) {
+      const { collection, key, observer } = entry
+      if (collection !== item.collection || (key !== null && key !== item.key)) continue
+      queueMicrotask(() => this.#observers.has(entry) && observer(item))
     }
   }
 }
@@ -250,5 +252,6 @@ export class Settings {
 function checkedOptions(options = {}) {
   const unknown = Object.keys(options).filter(name => !known.has(name))
   if (unknown.length) throw new TypeError(`There is no option ${unknown.join(', ')}; there are ${[...known].join(', ')}.`)
+  if ('ifVersion' in options && !Number.isSafeInteger(options.ifVersion)) throw new TypeError('ifVersion is an integer; 0 means that there must be no value.')
   return options
 }

@@ -5,13 +5,14 @@ import { Hidden, NotFound } from './errors.js'
 
 const marks = new Set('$null $int $double $string $data $date $url $uuid $json $secret $dict'.split(' '))
 const from2001 = Date.UTC(2001)
-// Stands for an integer beyond 2^53, in what JSON of this process has no other name for.
-const integer = `integer-${randomUUID()}`
+// Stands for a number that `JSON.parse` and `JSON.stringify` would round or write otherwise, in what JSON of this process has no other name for.
+const exact = `exact-${randomUUID()}`
 
 /** A secret, which is printed as its length. */
 export class Secret {
   #data
   constructor(value) {
+    if (typeof value === 'string' && !value.isWellFormed()) throw new TypeError('A secret with half of a surrogate pair cannot be stored.')
     this.#data = Buffer.from(value)
   }
   get data() {
@@ -75,8 +76,12 @@ export class Item {
     const name = `${this.collection}/${this.key}`
     if (this.#value !== undefined) return this.#value
     if (this.sealed) throw new Hidden(`${name} is sealed, and the vault is locked: prefs unlock opens it.`)
-    if (this.isSet) throw new Hidden(`${name} is a secret: read it with secret(), or open with reveal.`)
+    if (this.type === 'secret') throw new Hidden(`${name} is a secret: read it with secret(), or open with reveal.`)
+    if (this.isSet) throw new Hidden(`This item of ${name} is the answer to a change, without a value: read it with get().`)
     throw new NotFound(`There is no ${name}.`)
+  }
+  copy() {
+    return new Item(JSON.parse(this.#text))
   }
   equals(other) {
     return other?.#text === this.#text
@@ -91,7 +96,7 @@ export function decode(value) {
   const [name] = names
   const content = value[name]
   switch (name) {
-    case integer: return BigInt(content)
+    case exact: return BigInt(content)
     case '$null': return null
     case '$int': return Number.isSafeInteger(Number(content)) ? Number(content) : BigInt(content)
     case '$double': return { inf: Infinity, '-inf': -Infinity }[content] ?? NaN
@@ -109,26 +114,40 @@ export function decode(value) {
         return new Marked(value)
       }
     case '$uuid': return new UUID(content)
-    case '$json': return new Json(typeof content === 'string' ? parse(content) : decode(content))
+    case '$json': return new Json(typeof content === 'string' ? inJson(parse(content)) : decode(content))
     case '$secret': return new Secret(decode(content))
     case '$dict': return mapped(content, decode)
     default: return { [name]: decode(content) }
   }
 }
 
+/** The contents of a Json, in which names have no meaning but the one for numbers. */
+function inJson(value) {
+  if (Array.isArray(value)) return value.map(inJson)
+  if (value === null || typeof value !== 'object') return value
+  return exact in value ? BigInt(value[exact]) : mapped(value, inJson)
+}
+
 const mapped = (object, change) => Object.fromEntries(Object.entries(object).map(([name, element]) => [name, change(element)]))
 
 export function encode(value) {
   if (value === null || typeof value === 'boolean' || typeof value === 'string') return value
-  if (typeof value === 'number') return Number.isFinite(value) ? value : { $double: Number.isNaN(value) ? 'nan' : value > 0 ? 'inf' : '-inf' }
-  if (typeof value === 'bigint') return integer + value
+  if (typeof value === 'number') {
+    if (!Number.isFinite(value)) return { $double: Number.isNaN(value) ? 'nan' : value > 0 ? 'inf' : '-inf' }
+    return Number.isInteger(value) && !Number.isSafeInteger(value) ? exact + value.toExponential() : value // Else it would be an integer.
+  }
+  if (typeof value === 'bigint') return exact + value
   if (Array.isArray(value)) return value.map(encode)
   if (value instanceof Uint8Array) return { $data: Buffer.from(value).toString('base64') }
-  if (value instanceof Date) return /^\d{4}-/.test(value.toISOString()) ? { $date: value.toISOString() } : { $date: (value - from2001) / 1000 }
+  if (value instanceof Date) return { $date: value.toISOString() }
   if (value instanceof URL) return { $url: value.href }
   if (value instanceof UUID) return { $uuid: value.text }
   if (value instanceof Marked) return value.form
-  if (value instanceof Json) return { $json: JSON.stringify(value.value) }
+  if (value instanceof Json) {
+    const text = stringify(value.value, (_, element) => (typeof element === 'bigint' ? exact + element : element))
+    if (text === undefined) throw new TypeError(`A ${typeof value.value} is no JSON.`)
+    return { $json: text }
+  }
   if (value instanceof Secret) {
     const text = value.data.toString()
     return { $secret: Buffer.from(text).equals(value.data) ? text : encode(value.data) }
@@ -149,7 +168,7 @@ export function parse(line) {
     const quote = line.indexOf('"', start)
     const between = quote < 0 ? line.slice(start) : line.slice(start, quote)
     text += between.replace(/-?\d+(\.\d+)?([eE][-+]?\d+)?/g, number =>
-      /^-?\d+$/.test(number) && !Number.isSafeInteger(Number(number)) ? `{"${integer}":"${number}"}` : number)
+      /^-?\d+$/.test(number) && !Number.isSafeInteger(Number(number)) ? `{"${exact}":"${number}"}` : number)
     if (quote < 0) break
     let end = quote
     let slashes
@@ -164,6 +183,6 @@ export function parse(line) {
 }
 
 /** The opposite of `parse`, for what `encode` returns. */
-export function stringify(value) {
-  return JSON.stringify(value).replace(new RegExp(`"${integer}(-?\\d+)"`, 'g'), '$1')
+export function stringify(value, replacer) {
+  return JSON.stringify(value, replacer)?.replace(new RegExp(`"${exact}([^"]*)"`, 'g'), '$1')
 }

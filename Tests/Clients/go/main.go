@@ -105,6 +105,14 @@ func (c call) lengthen() (any, error) {
 	return fmt.Sprintf("%s %+v", secret.Text(), c.settings.Item(c.text(1), c.text(2))), err
 }
 
+// spoil changes a list in place, and then gives up.
+func (c call) spoil() (any, error) {
+	return c.settings.Update(c.text(1), c.text(2), func(present any) (any, error) {
+		present.(map[string]any)["list"].([]any)[0] = 5
+		return nil, &coffer.Error{Name: "format"}
+	}, coffer.SetOptions{})
+}
+
 func (c call) increment() (last any, err error) {
 	for count := 0; count < c.number(3); count++ {
 		last, err = c.settings.Update(c.text(1), c.text(2), func(present any) (any, error) {
@@ -126,7 +134,13 @@ func (c call) transaction() (any, error) {
 	var changes []coffer.Change
 	for _, each := range c.words[4:] {
 		pair := each.([]any)
-		changes = append(changes, coffer.Change{Collection: c.text(1), Key: pair[0].(string), Value: value(pair[1]), Unset: pair[1] == nil})
+		var options coffer.SetOptions
+		if len(pair) > 2 {
+			options.Undeclared = pair[2].(map[string]any)["undeclared"].(bool)
+		}
+		changes = append(changes, coffer.Change{
+			Collection: c.text(1), Key: pair[0].(string), Value: value(pair[1]), Unset: pair[1] == nil, Options: options,
+		})
 	}
 	items, err := c.settings.Transaction(changes, checks...)
 	versions := []int64{}
@@ -190,6 +204,8 @@ func (c call) do() (any, error) {
 		return versionOf(s.Set(c.text(1), c.text(3), value, coffer.SetOptions{}))
 	case "lengthen":
 		return c.lengthen()
+	case "spoil":
+		return c.spoil()
 	case "increment":
 		return c.increment()
 	case "write":

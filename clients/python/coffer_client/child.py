@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
+import os
+import select
 import subprocess
 import threading
 from typing import Any, Callable, Sequence
@@ -17,34 +20,30 @@ VERSION = 1
 class Child:
     """It ends with the thread that starts it, so that has to be one that stays."""
 
-    def __init__(self, command: Sequence[str], notice: Callable[[Line], None]) -> None:
-        self._notice, self._numbers = notice, itertools.count()
-        self._waiting: dict[int, Callable[[Line], object]] | None = {}
-        self._lock, self._writing = threading.Lock(), threading.Lock()
+    hello: Line
+
+    def __init__(self, command: Sequence[str], patience: float, notice: Callable[[Line], None]) -> None:
+        self._patience, self._notice, self._numbers, self._writing = patience, notice, itertools.count(), threading.Lock()
+        self._waiting: dict[int, Callable[[Line], object]] | None = {}  # In the order of the requests, and so of the answers.
         try:
-            # A group of its own: an interrupt from the terminal is for the program, which may still have something to set.
-            self._process = subprocess.Popen(command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0)
+            # A session of its own: an interrupt from the terminal is for the program, which may still have something to set,
+            # and no question for a passphrase waits at a terminal.
+            self._process = subprocess.Popen(command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
         except OSError as error:
             raise Unavailable(f"prefs serve cannot be started: {error}.") from None
         assert self._process.stdin and self._process.stdout
         self._input = self._process.stdin
+        os.set_blocking(self._input.fileno(), False)
         self._lines = open(self._process.stdout.fileno(), "rb", 1 << 16, closefd=False)
-        try:
-            self.hello = self._read_hello()
-        except BaseException:
-            self.end()
-            raise
 
-    def _read_hello(self) -> Line:
+    def read_hello(self) -> None:
         line = self._lines.readline()
         if not line:
             raise CofferError.of_exit(self._process.wait())
         hello: Line = json.loads(line)
-        if "error" in hello:
-            raise CofferError.of(hello["error"] if isinstance(hello["error"], dict) else hello)
         if hello["serve"] != VERSION:
             raise Unavailable(f"{hello['program']} has version {hello['serve']} of the protocol; this package has {VERSION}.")
-        return hello
+        self.hello = hello
 
     def send(self, do: str, members: Line, handler: Callable[[Line], object]) -> None:
         """Sends a request. The thread in `follow` hands its answer to `handler`, or an error if the child ends before."""
@@ -53,17 +52,26 @@ class Child:
         line = text.encode() + b"\n"
         if len(line) > self.hello["maximum"]:
             raise InvalidValue(f"The server takes requests of at most {self.hello['maximum']} bytes; this one has {len(line)}.")
-        with self._lock:
+        with self._writing:
             if self._waiting is None:
                 raise Unavailable("prefs serve has ended; nothing was changed.")
             self._waiting[number] = handler
-        with self._writing:
             try:
-                rest = memoryview(line)
-                while rest:
-                    rest = rest[self._input.write(rest):]
-            except (OSError, ValueError):
-                self._process.kill()  # Its end is the answer to all that wait.
+                self._write(memoryview(line))
+            except BaseException as error:
+                self._process.kill()  # Its end is the answer to all that wait. What follows half a line would be lost.
+                if not isinstance(error, (OSError, ValueError)):
+                    raise
+
+    def _write(self, rest: memoryview) -> None:
+        while rest:
+            if written := self._input.write(rest):
+                rest = rest[written:]
+                continue
+            room = select.poll()
+            room.register(self._input, select.POLLOUT)
+            if not room.poll(self._patience * 1000):
+                raise TimeoutError
 
     def follow(self) -> None:
         """Hands on answers and notices, until the child ends."""
@@ -72,8 +80,11 @@ class Child:
             if "id" not in line:
                 if "watch" in line:
                     self._notice(line)
-            elif self._waiting is not None and (handler := self._waiting.pop(line["id"], None)):
-                handler(line)
+            elif waiting := self._waiting:
+                # Without an ID it answers a line that is no request to the server, such as one with too large a number.
+                number = list(waiting)[0] if line["id"] is None else line["id"]
+                if handler := waiting.pop(number, None):
+                    handler(line)
 
     def close(self) -> None:
         """Lets the child finish what it has read, and end."""
@@ -92,11 +103,15 @@ class Child:
             self._process.stdout.close()
         with self._writing:
             self._input.close()
-        with self._lock:
             waiting, self._waiting = self._waiting or {}, None
         message = "prefs serve ended before it answered; a change may have been made."
         for handler in waiting.values():
-            handler({"error": {"error": "unavailable", "code": 1, "message": message}})
+            with contextlib.suppress(CofferError):  # Those of requests only note it; why the child ended is known.
+                handler({"error": {"error": "unavailable", "code": 1, "message": message}})
+
+    def leave(self) -> None:
+        """In a forked process: the child is that of the other one, and must not have its input from two."""
+        self._input.close()
 
 
 def checked(answer: Line) -> Line:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import logging
 import os
 import queue
@@ -10,6 +11,7 @@ import random
 import re
 import threading
 import time
+import weakref
 from concurrent.futures import Future
 from typing import Any, Callable, Sequence, TypedDict, TypeVar, Unpack, overload
 
@@ -21,6 +23,7 @@ T = TypeVar("T")
 D = TypeVar("D")
 Place = tuple[str, str]
 Observer = Callable[[Item], object]
+OPEN: weakref.WeakSet[Settings] = weakref.WeakSet()
 CHANGES = {"set", "unset", "update", "transaction"}  # They are not sent to another child if the answer is missing.
 
 
@@ -55,13 +58,13 @@ class Settings:
         self._patience = patience
         self.problem: CofferError | None = None
         self._items: dict[Place, Item] = {}
-        self._store = self._position = ""
+        self._position = ""
         self._child: Child | None = None
-        self._current, self._closing = threading.Event(), threading.Event()
+        self._current, self._closing, self._lock = threading.Event(), threading.Event(), threading.Condition()
         self._started: Future[None] = Future()
-        self._observers: list[tuple[str, str | None, Observer]] = []
+        self._observers: dict[object, tuple[str, str | None, Observer]] = {}
         self._changed: dict[Place, None] = {}
-        self._lock = threading.Condition()
+        OPEN.add(self)
         self._follower = threading.Thread(target=self._follow, name="coffer", daemon=True)
         self._follower.start()
         self._observing = threading.Thread(target=self._observe, name="coffer observers", daemon=True)
@@ -121,12 +124,11 @@ class Settings:
         value = self.secret(collection, key) if item.type == "secret" else item.value
         return value.text if isinstance(value, Secret) else value.value if isinstance(value, JSON) else value
 
-    def on_change(self, collection: str, key: str | None, observer: Observer) -> Callable[[], None]:
+    def on_change(self, collection: str, key: str | None, observer: Observer) -> Callable[[], object]:
         """Calls `observer` with the newest item after changes of a key, or of any for None; on one thread for all. Returns what ends it."""
-        entry = (collection, key, observer)
-        with self._lock:
-            self._observers.append(entry)
-        return lambda: self._observers.remove(entry)
+        entry = object()
+        self._observers[entry] = (collection, key, observer)
+        return lambda: self._observers.pop(entry, None)
 
     def set(self, collection: str, key: str, value: Any, **options: Unpack[Options]) -> Item:
         """Sets a value with all checks of `prefs set`. When this returns it is on the disk, and `get` has it."""
@@ -141,7 +143,7 @@ class Settings:
         """Sets what `change` makes of the present value, or of None, and returns it; again if another program was faster."""
         item = self.item(collection, key)
         for attempt in range(1000):
-            value = change(item.value if item.is_set else None)
+            value = change(copy.deepcopy(item.value) if item.is_set else None)  # It may change a list in place, and fail.
             members = _members(options) | {"ifVersion": item.version, "reveal": self._wanted["reveal"]}
             answer = self.request("update", collection=collection, key=key, value=encode(value), **members)
             if "conflict" not in answer:
@@ -160,7 +162,7 @@ class Settings:
         while True:
             is_current, child = self._current.wait(self._patience), self._child
             if self._closing.is_set() or not is_current or not child:
-                raise Unavailable("The settings are closed." if self._closing.is_set() else f"prefs serve does not run. {self.problem}")
+                raise Unavailable(f"prefs serve does not run. {self.problem or ''}")
             try:
                 child.send(do, members, answers.put)
             except Unavailable:
@@ -179,8 +181,7 @@ class Settings:
             self._lock.notify_all()
         if child := self._child:
             child.close()
-        self._follower.join(5)
-        if child:
+            self._follower.join(5)
             child.end()
         if threading.current_thread() is not self._observing:
             self._observing.join(5)
@@ -191,15 +192,30 @@ class Settings:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _leave(self) -> None:
+        """In a forked process, which has no threads, and locks in any state."""
+        self._current, self._closing, self._lock = threading.Event(), threading.Event(), threading.Condition()
+        self._current.set()
+        self._closing.set()
+        if self._child:
+            self._child.leave()
+        self._child, self.problem = None, Unavailable("The settings were opened before this process was forked; open them in it.")
+
     def _follow(self) -> None:
         """Starts one child after another."""
         delay = 0.05
         while not self._closing.is_set():
             try:
-                self._child = child = Child(self._command, self._notice)
+                # In the place of a store that is away, another one would be empty.
+                command = self._command + ["--must-exist"] * self._started.done()
+                self._child = child = Child(command, self._patience, self._notice)
                 try:
-                    self._begin(child)
-                    child.follow()
+                    if not self._closing.is_set():  # Else `close` may not have seen this child.
+                        child.read_hello()
+                        self._position = ""
+                        child.send("watch", {**self._wanted, "values": True}, checked)
+                        self._ask(child)
+                        child.follow()
                     self.problem = Unavailable("prefs serve has ended.")
                 finally:
                     delay = 0.05 if self._current.is_set() else delay
@@ -214,13 +230,8 @@ class Settings:
                 break
             self._closing.wait(delay)
             delay = min(delay * 2, 5)
+        self.problem = Unavailable("The settings are closed.")
         self._current.set()  # So that no request waits.
-
-    def _begin(self, child: Child) -> None:
-        since = {"since": self._position} if self._position and self._store == child.hello["store"] else {}
-        self._store, self._position = child.hello["store"], ""
-        child.send("watch", {**self._wanted, "values": True, **since}, checked)
-        self._ask(child)
 
     def _ask(self, child: Child) -> None:
         with contextlib.suppress(Unavailable):  # The next child is asked as well.
@@ -249,7 +260,7 @@ class Settings:
         if "unavailable" in notice:
             self.problem = CofferError.of(notice["unavailable"])
         elif "changes" not in notice:
-            self._store, self._position = notice.get("replaced", self._store), notice.get("position", self._position)
+            self._position = notice.get("position", self._position)  # Of a replaced store, it may be lower.
             self._ask_soon()
         elif _number(notice["position"]) >= _number(self._position):  # Else the snapshot has it, and what came after it.
             with self._lock:
@@ -269,13 +280,13 @@ class Settings:
                     return
                 changed, self._changed = self._changed, {}
                 calls = [
-                    (observer, self.item(*place)) for place in changed for collection, key, observer in self._observers
+                    (observer, self.item(*place)) for place in changed for collection, key, observer in list(self._observers.values())
                     if place[0] == collection and key in (None, place[1])
                 ]
             for observer, item in calls:
                 try:
                     observer(item)
-                except Exception:
+                except BaseException:  # sys.exit() ends no thread, either.
                     logging.getLogger("coffer_client").exception("An observer of %s/%s failed.", item.collection, item.key)
 
 
@@ -303,16 +314,28 @@ class Transaction:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None and self._changes:
-            answer = self._settings.request("transaction", checks=self._checks, changes=self._changes)
+            undeclared = any(change.get("set", {}).get("undeclared") for change in self._changes)
+            members: Line = {"checks": self._checks, "changes": self._changes, "undeclared": undeclared}
+            answer = self._settings.request("transaction", **members)
             self.items = [Item.of(item) for item in answer["items"]]
 
 
 def _members(options: Options) -> Line:
     if unknown := options.keys() - Options.__annotations__.keys():
         raise TypeError(f"There is no option {', '.join(sorted(unknown))}; there are {', '.join(Options.__annotations__)}.")
+    if not isinstance(options.get("if_version", 0), int):
+        raise TypeError("if_version is an int; 0 means that there must be no value.")
     return {re.sub("_(.)", lambda part: part[1].upper(), name): value for name, value in options.items()}
 
 
 def _number(position: str) -> int:
     """The commit of a position."""
     return int(position.partition("-")[0] or 0)
+
+
+def _leave_all() -> None:
+    for settings in list(OPEN):
+        settings._leave()
+
+
+os.register_at_fork(after_in_child=_leave_all)

@@ -90,8 +90,10 @@ class Item:
             return self.stored
         if self.sealed:
             raise Hidden(f"{self.collection}/{self.key} is sealed, and the vault is locked: prefs unlock opens it.")
-        if self.is_set:
+        if self.type == "secret":
             raise Hidden(f"{self.collection}/{self.key} is a secret: read it with secret(), or give Settings reveal=True.")
+        if self.is_set:
+            raise Hidden(f"This item of {self.collection}/{self.key} is the answer to a change, without a value: read it with get().")
         raise NotFound(f"There is no {self.collection}/{self.key}.")
 
     def __repr__(self) -> str:
@@ -154,6 +156,8 @@ def encode(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [encode(element) for element in value]
     if isinstance(value, dict):
+        if not all(isinstance(key, str) for key in value):
+            raise TypeError("A dictionary whose keys are not all strings cannot be stored.")
         members = {key: encode(element) for key, element in value.items()}
         return {"$dict": members} if len(members) == 1 and MARKS & members.keys() else members
     if isinstance(value, (bytes, bytearray)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sqlite3
+import stat
 import struct
 import tempfile
 import time
@@ -174,6 +175,8 @@ def stamp(path: str) -> tuple[int, int, int]:
         raise StoreMissing(f"There is no store at {path}.")
     except OSError as error:
         raise Unreadable(f"{path} cannot be read: {error.strerror}.")
+    if not stat.S_ISREG(status.st_mode):  # A pipe or a device may have no end.
+        raise NotAStore(f"{path} is {'a folder' if stat.S_ISDIR(status.st_mode) else 'a pipe or a device'}, not a store.")
     return status.st_ino, status.st_size, max(status.st_mtime_ns, status.st_ctime_ns)
 
 
@@ -185,7 +188,5 @@ def contents_of(path: str, is_optional: bool = False, count: int = -1) -> bytes:
         if is_optional:
             return b""
         raise StoreMissing(f"There is no store at {path}.")
-    except IsADirectoryError:
-        raise NotAStore(f"{path} is a folder, not a store.")
     except OSError as error:
         raise Unreadable(f"{path} cannot be read: {error.strerror}.")

@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+"""What a program can do wrong with a client: it is an error at once, and never a change that was not meant.
+
+    test_mistakes.py --bin DIR      (the rest as for test_clients.py)
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import sys
+import time
+
+import coffer_client
+from coffer_client import Secret, Settings, Unavailable
+
+from case import NODE_MODULES, ClientsTestCase, main
+
+
+class MistakesInPython(ClientsTestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.prefs("init")
+
+    def open(self, *collections: str, **options) -> Settings:
+        place = {"store": self.work / "store", "key_file": self.work / "key", "program": str(self.bin / "prefs")}
+        settings = Settings(*collections, **(place | options))
+        self.addCleanup(settings.close)
+        return settings
+
+    def in_a_fork(self, body) -> str:
+        """What `body` returns in a forked process."""
+        output, end = os.pipe()
+        if not (process := os.fork()):
+            try:
+                os.write(end, body().encode())
+            finally:
+                os._exit(0)
+        os.close(end)
+        with os.fdopen(output) as text:
+            answer = text.read()
+        os.waitpid(process, 0)
+        return answer
+
+    def test_a_forked_process_opens_them_again(self) -> None:
+        """Two processes at one child's input would get each other's answers."""
+        settings = self.open("web")
+        settings.set("web", "port", 1)
+
+        def use() -> str:
+            assert settings.get("web", "port") == 1
+            try:
+                settings.set("web", "port", 2)
+            except Unavailable as error:
+                with self.open("web") as own:
+                    return f"{error} {settings.problem} {own.set('web', 'host', 'a').key}"
+            return "set"
+
+        message = "The settings were opened before this process was forked; open them in it."
+        self.assertEqual(self.in_a_fork(use), f"prefs serve does not run. {message} {message} host")
+        self.assertEqual(settings.set("web", "port", 3).key, "port")
+        self.assertEqual((settings.get("web", "port"), settings.get("web", "host"), settings.problem), (3, "a", None))
+
+    def test_they_close_at_once_beside_a_fork(self) -> None:
+        settings = self.open("web")
+        output, end = os.pipe()
+        if not (process := os.fork()):
+            os.close(end)
+            os.read(output, 1)
+            os._exit(0)
+        start = time.monotonic()
+        settings.close()
+        self.assertLess(time.monotonic() - start, 4)
+        os.close(end)
+        os.close(output)
+        os.waitpid(process, 0)
+
+    def test_a_request_waits_no_longer_than_it_may(self) -> None:
+        """Even for a child that has stopped, and takes no more input."""
+        settings = self.open("web", patience=1)
+        settings.set("web", "port", 1)
+        os.kill(settings._child._process.pid, signal.SIGSTOP)
+        start = time.monotonic()
+        with self.assertRaises(Unavailable):
+            settings.set("web", "text", "x" * 1_000_000)
+        self.assertLess(time.monotonic() - start, 30)
+        self.eventually(lambda: settings.problem is None)
+        self.assertEqual(settings.set("web", "port", 2).key, "port")
+
+    def test_a_child_that_says_nothing_is_ended(self) -> None:
+        program = self.work / "program"
+        program.write_text(f"#!/bin/sh\necho $$ >{self.work}/process\nexec sleep 1000\n")
+        program.chmod(0o700)
+        with self.assertRaisesRegex(Unavailable, "has not answered for 0.5 s"):
+            self.open(program=str(program), patience=0.5)
+        process = (self.work / "process").read_text().strip()
+        self.eventually(lambda: not pathlib.Path(f"/proc/{process}").exists())
+
+    def test_an_interrupt_in_the_middle_of_a_line_ends_its_child(self) -> None:
+        """What follows half a line would be part of it."""
+        settings = self.open("web", patience=20)
+        os.kill(settings._child._process.pid, signal.SIGSTOP)
+        former = signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+        self.addCleanup(signal.signal, signal.SIGALRM, former)
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with self.assertRaises(KeyboardInterrupt):
+            settings.set("web", "text", "x" * 1_000_000)
+        settings.request("get", collection="web", key="port")
+        settings.set("web", "port", 2)
+        self.assertEqual([item.key for item in settings.items("web")], ["port"])
+
+    def test_the_first_error_of_a_child_is_the_problem(self) -> None:
+        with self.assertRaisesRegex(coffer_client.NotFound, 'no environment "test" of collection "web"'):
+            self.open("web@test")
+        self.prefs("env", "create", "web@test")
+        settings = self.open("web", "web@test")
+        self.prefs("env", "remove", "web@test")
+        self.eventually(lambda: settings.problem is not None)
+        self.assertIn('no environment "test"', str(settings.problem))
+
+    def test_observers_are_called_whatever_others_do(self) -> None:
+        settings, seen = self.open("web"), []
+        end = settings.on_change("web", "port", lambda item: sys.exit(3))
+        settings.on_change("web", "port", lambda item: seen.append(item.value))
+        with self.assertLogs("coffer_client", "ERROR"):
+            settings.set("web", "port", 1)
+            self.eventually(lambda: seen == [1])
+        end()
+        end()
+        settings.set("web", "port", 2)
+        self.eventually(lambda: seen == [1, 2])
+
+    def test_values_that_mean_something_else_are_refused(self) -> None:
+        settings = self.open("web")
+        settings.set("web", "port", 1)
+        for value in ({1: 2}, {"a": {None: 1}}, {True: 1}):
+            with self.assertRaises(TypeError):
+                settings.set("web", "port", value)
+        for version in (None, "1"):
+            with self.assertRaises(TypeError):
+                settings.set("web", "port", 2, if_version=version)
+        with self.assertRaisesRegex(coffer_client.CofferError, "beyond 64 bits"):
+            settings.set("web", "port", 2**64)
+        answer = settings.set("web", "host", "a")
+        with self.assertRaisesRegex(coffer_client.Hidden, "without a value"):
+            answer.value
+        self.assertEqual(settings.get("web", "port"), 1)
+        settings.set("web", "token", Secret("s3cret"))
+        with self.assertRaisesRegex(coffer_client.Hidden, "is a secret"):
+            settings.get("web", "token")
+
+
+class MistakesInNode(ClientsTestCase):
+    def test_values_that_mean_something_else_are_refused(self) -> None:
+        self.prefs("init")
+        (self.work / "node_modules").symlink_to(NODE_MODULES)
+        (self.work / "mistakes.mjs").write_text("""\
+import assert from 'node:assert/strict'
+import { Json, Secret, Settings } from 'coffer-client'
+
+await assert.rejects(Settings.open('web', { args: ['a\\0b'] }), TypeError)
+const settings = await Settings.open(['web', 'a', 'a\\0b'], { keyFile: null })
+await settings.set('web', 'port', 1)
+for (const ifVersion of [undefined, null, NaN, '1']) await assert.rejects(settings.set('web', 'port', 2, { ifVersion }), TypeError)
+for (const value of ['\\ud800', 1n << 64n]) await assert.rejects(settings.set('web', 'port', value), { name: 'usage' })
+assert.throws(() => new Secret('\\ud800'), TypeError)
+await assert.rejects(settings.set('web', 'port', new Json(undefined)), TypeError)
+assert.equal(settings.get('web', 'port'), 1)
+const answer = await settings.set('web', 'host', 'a')
+assert.throws(() => answer.value, /without a value/)
+
+// Names with any characters.
+await settings.set('a\\0b', 'c', 1)
+await settings.set('a', 'b\\0c', 2)
+assert.equal(settings.get('a\\0b', 'c'), 1)
+
+// Numbers that JSON would write as other ones.
+for (const value of [2 ** 53, -1e20, 1e20, 2 ** 64]) {
+  assert.equal((await settings.set('web', 'large', value)).type, 'double')
+  assert.equal(settings.get('web', 'large'), value)
+}
+await settings.set('web', 'json', new Json({ a: [2n ** 64n], b: { $json: -1n } }))
+assert.deepEqual(settings.get('web', 'json').value, { a: [2n ** 64n], b: { $json: -1 } })
+const far = new Date(Date.UTC(20000, 1))
+assert.equal((await settings.set('web', 'far', far)).type, 'date')
+
+// What was to be called is not, once it has ended.
+const end = settings.onChange('web', 'port', () => assert.fail())
+settings.onChange('web', 'host', () => assert.fail())()
+settings.onChange('web', 'port', end)
+const done = settings.set('web', 'port', 3)
+end()
+await done
+
+// What was asked for is done before the end.
+const last = settings.set('web', 'port', 4)
+await settings.close()
+assert.equal((await last).key, 'port')
+assert.equal(settings.get('web', 'port'), 4)
+""")
+        self.run_program("node", "mistakes.mjs")
+
+
+if __name__ == "__main__":
+    main()
