@@ -21,12 +21,12 @@ struct ChangeRequest {
 
   /// A removal.
   init(unset request: JSONMembers, in collection: String) throws {
-    try self.init(request, in: collection, ifVersion: request.integer("ifVersion"))
+    try self.init(request, in: collection, ifVersion: Self.version("ifVersion", request))
   }
 
   /// A version that must still hold, without a change.
   init(check request: JSONMembers, in collection: String) throws {
-    guard let version = try request.integer("version") else { throw Failure(.usage, "\"version\" is missing.") }
+    guard let version = try Self.version("version", request) else { throw Failure(.usage, "\"version\" is missing.") }
     try self.init(request, in: collection, ifVersion: version)
   }
 
@@ -54,6 +54,14 @@ struct ChangeRequest {
       guard let due = DueDate(argument: text)?.date else { throw Failure(.usage, "\"due\" is not a date or a time.") }
       return due
     }
+  }
+
+  /// A version that must hold; nil if the request names none.
+  ///
+  /// null is no such version: it is what a client writes that does not know the version, and the change must not be unconditional then.
+  private static func version(_ name: String, _ request: JSONMembers) throws -> CommitNumber? {
+    guard request[name] != .null else { throw Failure(.usage, "\"\(name)\" is not an integer.") }
+    return try request.integer(name)
   }
 
   private static func expiry(_ request: JSONMembers) throws -> Date? {

@@ -170,6 +170,9 @@ struct RequestHandler {
   }
 
   private func change(_ members: JSONMembers) throws -> ChangeRequest {
+    if members["set"] != nil, members["unset"] != nil {
+      throw Failure(.usage, "an element of \"changes\" has both \"set\" and \"unset\".")
+    }
     if let members = try members.object("set") { return try ChangeRequest(set: members, in: store.collection) }
     guard let members = try members.object("unset") else {
       throw Failure(.usage, "an element of \"changes\" has neither \"set\" nor \"unset\".")

@@ -56,6 +56,8 @@ struct ServeCommand: ParsableCommand {
     let store = ServedStore(database: database, session: session, vault: vault, collection: common.app ?? "")
     // A client that closes its end must not end the process.
     signal(SIGPIPE, SIG_IGN)
+    // Nor must a limit on the size of files, which is an error of the write then.
+    signal(SIGXFSZ, SIG_IGN)
     let sources = Self.follow(vault)
     try withExtendedLifetime(sources) {
       if let socket { return try ServerSocket(socket).serve(store) }

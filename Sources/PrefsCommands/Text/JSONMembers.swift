@@ -18,7 +18,7 @@ package struct JSONMembers {
       }
       self.members = members
     } catch let problem as JSONReader.Problem {
-      let what = problem.isNumber ? "has" : "is not JSON:"
+      let what = problem.isNumber ? "cannot be read:" : "is not JSON:"
       throw Failure(.usage, "the request \(what) \(problem.reason), at byte \(problem.offset).")
     }
   }

@@ -55,6 +55,23 @@ import Testing
     #expect(try server.line()["id"] as? String == "é")
   }
 
+  @Test(
+    "A version that is null, and a change that is two, change nothing",
+    arguments: [
+      #""set","key":"a","value":2,"ifVersion":null"#, #""update","key":"a","value":2,"ifVersion":null"#,
+      #""unset","key":"a","ifVersion":null"#,
+      #""transaction","changes":[{"set":{"key":"a","value":2}}],"checks":[{"key":"a","version":null}]"#,
+      #""transaction","changes":[{"set":{"key":"a","value":2},"unset":{"key":"b"}}]"#,
+    ])
+  func notVersions(request: String) throws {
+    let server = try ServedTool(tool)
+    try server.ok(#""do":"set","key":"a","value":1"#)
+    try server.write(#"{"id":"x","do":\#(request)}"#.utf8)
+    try server.write("\n".utf8)
+    #expect((try server.line()["error"] as? Object)?["error"] as? String == "usage")
+    #expect(try server.value("", "a") as? Int == 1)
+  }
+
   @Test("A value of 10 MB passes in both directions, and a line beyond the limit ends the connection")
   func longLines() throws {
     let server = try ServedTool(tool)

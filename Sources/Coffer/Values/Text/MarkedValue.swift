@@ -55,6 +55,8 @@ package enum MarkedValue {
     case (.date, .string(let text)):
       if let date = try date(text) { return date }
     case (.date, .double(let seconds)): return .date(Date(timeIntervalSinceReferenceDate: seconds))
+    // JavaScript writes 5.0 as 5.
+    case (.date, .int(let seconds)): return .date(Date(timeIntervalSinceReferenceDate: Double(seconds)))
     case (.date, .dictionary):
       if case .double(let seconds) = try unwrapped(content) {
         return .date(Date(timeIntervalSinceReferenceDate: seconds))
