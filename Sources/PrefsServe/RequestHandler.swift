@@ -44,8 +44,8 @@ struct RequestHandler {
 
   // MARK: - Reading
 
-  private func reader(_ request: JSONMembers, values: Bool = true) -> ItemReader {
-    ItemReader(values: values, reveals: request.flag("reveal"), isUnlocked: store.database.vault.isUnlocked)
+  private func reader(_ request: JSONMembers, values: Bool = true) throws -> ItemReader {
+    ItemReader(values: values, reveals: try request.flag("reveal"), isUnlocked: store.database.vault.isUnlocked)
   }
 
   private func place(_ request: JSONMembers) throws -> NamedCollection {
@@ -53,7 +53,7 @@ struct RequestHandler {
   }
 
   private func get(_ request: JSONMembers) throws -> String {
-    let (place, key, reader) = (try place(request), try request.text("key"), reader(request))
+    let (place, key, reader) = (try place(request), try request.text("key"), try reader(request))
     return try store.unlocking {
       try connection.read { transaction in
         try reader.json(key, transaction.settings(in: place), transaction)
@@ -63,7 +63,7 @@ struct RequestHandler {
 
   private func list(_ request: JSONMembers) throws -> String {
     let (place, prefix) = (try place(request), try request.optionalText("prefix") ?? "")
-    let reader = reader(request, values: request.flag("values"))
+    let reader = try reader(request, values: request.flag("values"))
     let items = try store.unlocking {
       try connection.read { transaction in
         try reader.items(of: transaction.settings(in: place), prefix: prefix, DeclaredKeys(transaction), transaction)
@@ -78,7 +78,7 @@ struct RequestHandler {
     }
     let environment = try request.optionalText("env")
     let places = try names.map { try NamedCollection($0, environment: environment, isVariable: false) }
-    let reader = reader(request)
+    let reader = try reader(request)
     return try store.unlocking {
       try connection.read { transaction in
         let declared = try DeclaredKeys(transaction)
@@ -107,7 +107,7 @@ struct RequestHandler {
   private func write<R>(
     _ request: JSONMembers, _ body: (borrowing ReadWriteTransaction) throws -> R
   ) throws -> R {
-    let allowsUndeclared = request.flag("undeclared")
+    let allowsUndeclared = try request.flag("undeclared")
     let result = try store.unlocking {
       try connection.readWrite { transaction in
         if allowsUndeclared { transaction.session.settingRules?.allowsUndeclared = true }
@@ -121,7 +121,7 @@ struct RequestHandler {
   /// - Parameter answersConflict: Whether the answer to a wrong version is the present item.
   private func set(_ request: JSONMembers, answersConflict: Bool) throws -> String {
     let change = try ChangeRequest(set: request, in: store.collection)
-    let (silent, full) = (reader(request, values: false), reader(request))
+    let (silent, full) = (try reader(request, values: false), try reader(request))
     return try write(request) { transaction in
       if try change.isConflict(transaction) {
         guard answersConflict else { throw try conflict(change, transaction) }
@@ -135,7 +135,7 @@ struct RequestHandler {
 
   private func unset(_ request: JSONMembers) throws -> String {
     let change = try ChangeRequest(unset: request, in: store.collection)
-    let reader = reader(request, values: false)
+    let reader = try reader(request, values: false)
     return try write(request) { transaction in
       if try change.isConflict(transaction) { throw try conflict(change, transaction) }
       try change.make(transaction)
@@ -147,7 +147,7 @@ struct RequestHandler {
     let checks = try request["checks"] == nil ? [] : request.objects("checks").map(check)
     let changes = try request.objects("changes").map(change)
     guard !changes.isEmpty else { throw Failure(.usage, "\"changes\" is empty.") }
-    let reader = reader(request, values: false)
+    let reader = try reader(request, values: false)
     let items = try write(request) { transaction in
       for check in checks where try check.isConflict(transaction) { throw try conflict(check, transaction) }
       for change in changes {
@@ -196,7 +196,7 @@ struct RequestHandler {
       guard let position = CommitPosition(text) else { throw Failure(.usage, "\"since\" is not a position.") }
       return position
     }
-    let reader = reader(request, values: request.flag("values"))
+    let reader = try reader(request, values: request.flag("values"))
     let position = try connection.read { transaction in
       try filter.check(transaction)
       return try transaction.position()

@@ -61,7 +61,14 @@ package struct JSONMembers {
     }
   }
 
-  package func flag(_ name: String) -> Bool { members[name] == .bool(true) }
+  /// False if it is null or missing.
+  package func flag(_ name: String) throws -> Bool {
+    switch members[name] {
+    case nil, .null: false
+    case .bool(let isSet): isSet
+    default: throw Failure(.usage, "\"\(name)\" is neither true nor false.")
+    }
+  }
 
   package func objects(_ name: String) throws -> [JSONMembers] {
     try list(name).map { element in

@@ -37,7 +37,7 @@ extension SettingChange {
     key = try request.text("key")
     guard let version = try request.integer("version") else { throw Failure(.usage, "\"version\" is missing.") }
     self.version = version
-    if request.flag("remove") {
+    if try request.flag("remove") {
       action = .remove
     } else if let dates = try request.object("dates") {
       action = .dates(expires: try dates.date("expires"), due: try dates.date("due"))

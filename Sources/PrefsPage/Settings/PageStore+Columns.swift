@@ -8,7 +8,7 @@ extension PageStore {
   func columns(_ request: PageRequest) throws -> String {
     let filter = try request.filter()
     let part = try part(of: request)
-    let onlyDifferent = request.flag("onlyDifferent")
+    let onlyDifferent = try request.flag("onlyDifferent")
     let (families, total, found, state) = withIndex { index in
       let all = index.columns(filter)
       let rows = onlyDifferent ? all.filter { $0.difference != .none } : all
@@ -45,7 +45,7 @@ extension PageStore {
     try requireWritable()
     let (from, to) = (try request.text("from"), try request.text("to"))
     let key = try request.optionalText("key")
-    let isGiven = request.flag("administrator")
+    let isGiven = try request.flag("administrator")
     for collection in [from, to] { try scope.require(collection) }
     session.files.forget()
     let reader = json.reader

@@ -67,7 +67,7 @@ extension PageStore {
     guard let fleet = try request.integer("fleet"), let id = try request.integer("conflict") else {
       throw Failure(.usage, "\"conflict\" is missing.")
     }
-    let restores = request.flag("restore")
+    let restores = try request.flag("restore")
     try requireWritable()
     session.files.forget()
     let entries = try unlocking {

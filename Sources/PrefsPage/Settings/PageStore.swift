@@ -123,7 +123,7 @@ final class PageStore: Sendable {
     let arrangement = try request.arrangement()
     // A collection with nothing beside it is listed as usual.
     let hasColumns = withIndex { !$0.families(of: arrangement.filter.collection).isEmpty }
-    if request.flag("columns"), hasColumns { return try columns(request) }
+    if try request.flag("columns"), hasColumns { return try columns(request) }
     let part = try part(of: request)
     let (slice, total, count, state) = index.withLock { index in
       let matches = index.matches(arrangement.filter)
@@ -212,7 +212,7 @@ final class PageStore: Sendable {
   func setting(_ request: PageRequest) throws -> String {
     let (collection, key) = try name(in: request)
     return try connection.read { transaction in
-      if request.flag("isNew") { try requireEnvironment(collection, transaction) }
+      if try request.flag("isNew") { try requireEnvironment(collection, transaction) }
       return try json.whole(key, collection, transaction)
     }
   }

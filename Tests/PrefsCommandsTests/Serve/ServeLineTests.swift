@@ -56,14 +56,15 @@ import Testing
   }
 
   @Test(
-    "A version that is null, and a change that is two, change nothing",
+    "A version that is null, a change that is two, and a flag that is no truth value change nothing",
     arguments: [
       #""set","key":"a","value":2,"ifVersion":null"#, #""update","key":"a","value":2,"ifVersion":null"#,
       #""unset","key":"a","ifVersion":null"#,
       #""transaction","changes":[{"set":{"key":"a","value":2}}],"checks":[{"key":"a","version":null}]"#,
       #""transaction","changes":[{"set":{"key":"a","value":2},"unset":{"key":"b"}}]"#,
+      #""set","key":"a","value":2,"undeclared":1"#, #""get","key":"a","reveal":"yes""#,
     ])
-  func notVersions(request: String) throws {
+  func malformed(request: String) throws {
     let server = try ServedTool(tool)
     try server.ok(#""do":"set","key":"a","value":1"#)
     try server.write(#"{"id":"x","do":\#(request)}"#.utf8)
