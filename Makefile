@@ -166,7 +166,7 @@ else
 	@Scripts/install-deps.sh benchmarks
 	@Scripts/install-programs.sh python3 sqlite3 age git pass gpg=gnupg \
 	  gsettings=libglib2.0-bin,dconf-gsettings-backend,gsettings-desktop-schemas
-	@Scripts/build-release.sh prefs-formats prefs-fleet prefs-serve prefs-ui prefs StorageBenchmark
+	@Scripts/build-release.sh prefs-formats prefs-fleet prefs-keyring prefs-serve prefs-ui prefs StorageBenchmark
 	@Benchmarks/build-peers Benchmarks/.build/peers
 	$(SWIFT) build -c release --package-path Benchmarks
 	@built="$$($(SWIFT) build -c release --show-bin-path)" && \

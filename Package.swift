@@ -117,6 +117,7 @@ if !isFetched {
     .executable(name: "prefs", targets: ["prefs"]),
     .executable(name: "prefs-formats", targets: ["prefs-formats"]),
     .executable(name: "prefs-fleet", targets: ["prefs-fleet"]),
+    .executable(name: "prefs-keyring", targets: ["prefs-keyring"]),
     .executable(name: "prefs-serve", targets: ["prefs-serve"]),
     .executable(name: "prefs-ui", targets: ["prefs-ui"]),
   ]
@@ -146,6 +147,14 @@ if !isFetched {
       ],
       swiftSettings: strict),
     .executableTarget(name: "prefs-fleet", dependencies: ["PrefsFleet"], swiftSettings: strict),
+    // A separate program, because git and docker start it, too, by other names.
+    .target(
+      name: "PrefsKeyring",
+      dependencies: [
+        "PrefsCommands", "Coffer", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      swiftSettings: strict),
+    .executableTarget(name: "prefs-keyring", dependencies: ["PrefsKeyring"], swiftSettings: strict),
     // A separate program, so that the code of its protocol does not slow down the start of others.
     .target(
       name: "PrefsServe",
@@ -230,8 +239,9 @@ if !isFetched {
     .testTarget(
       name: "PrefsCommandsTests",
       dependencies: [
-        "PrefsCommands", "PrefsFleet", "PrefsFormats", "PrefsPage", "PrefsServe", "Coffer", "CofferConfiguration",
-        "StoreWorker", "TestSupport", "prefs", "prefs-fleet", "prefs-formats", "prefs-serve",
+        "PrefsCommands", "PrefsFleet", "PrefsFormats", "PrefsKeyring", "PrefsPage", "PrefsServe", "Coffer",
+        "CofferConfiguration", "StoreWorker", "TestSupport", "prefs", "prefs-fleet", "prefs-formats", "prefs-keyring",
+        "prefs-serve",
         .product(name: "Configuration", package: "swift-configuration", condition: .when(traits: ["Configuration"])),
       ],
       swiftSettings: strict),

@@ -12,7 +12,9 @@ root=${DESTDIR:-}${PREFIX:-/usr/local}
 tool=$root/bin/prefs
 # The programs that only prefs starts, by name; they are beside BINARY.
 beside=$root/libexec/coffer
-programs="prefs-formats prefs-fleet prefs-serve prefs-ui"
+programs="prefs-formats prefs-fleet prefs-keyring prefs-serve prefs-ui"
+# The names by which git and docker look for prefs-keyring.
+helpers="git-credential-prefs docker-credential-prefs"
 manual=$root/share/man/man1
 pages="prefs.1 prefs-fleet.1"
 unit=$root/lib/systemd/system/prefs-fleet@.service
@@ -58,6 +60,7 @@ install_all() {
     put "$(dirname "$binary")/$program" "$beside/$program"
   done
   put "$binary" "$tool"
+  for helper in $helpers; do ln -sf ../libexec/coffer/prefs-keyring "$root/bin/$helper"; done
   for page in $pages; do write "$manual/$page" cat "$(dirname "$binary")/$page"; done
   write "$bash" "$tool" completion bash
   write "$zsh" "$tool" completion zsh
@@ -67,6 +70,7 @@ install_all() {
     printf '%s\n' "$unit"
   fi
   for program in $programs; do printf '%s\n' "$beside/$program"; done
+  for helper in $helpers; do printf '%s\n' "$root/bin/$helper"; done
   for page in $pages; do printf '%s\n' "$manual/$page"; done
   printf '%s\n' "$tool" "$bash" "$zsh" "$fish"
 }
@@ -78,6 +82,7 @@ case "${1:-}" in
     rm -f "$tool" "$bash" "$zsh" "$fish" "$unit"
     for page in $pages; do rm -f "$manual/$page"; done
     for program in $programs; do rm -f "$beside/$program"; done
+    for helper in $helpers; do rm -f "$root/bin/$helper"; done
     ;;
   *) fail "usage: install.sh install BINARY | install.sh uninstall" ;;
 esac
