@@ -33,6 +33,13 @@ let preload: (products: [Product], targets: [Target]) =
     ]
   )
 
+// The Secret Service needs libsystemd, which no distribution has as an archive, so a static build is without.
+#if os(Linux)
+  let hasBus = (Context.environment["STATIC"] ?? "").isEmpty
+#else
+  let hasBus = false
+#endif
+
 let package = Package(
   name: "Coffer",
   platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
@@ -113,6 +120,10 @@ let isFetched =
   folder == "/"
   || ["/.build/checkouts/", "/SourcePackages/checkouts/", "/registry/downloads/"].contains { folder.contains($0) }
 if !isFetched {
+  if hasBus {
+    package.targets.append(
+      .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]))
+  }
   package.products += [
     .executable(name: "prefs", targets: ["prefs"]),
     .executable(name: "prefs-formats", targets: ["prefs-formats"]),
@@ -151,9 +162,9 @@ if !isFetched {
     .target(
       name: "PrefsKeyring",
       dependencies: [
-        "PrefsCommands", "Coffer", .product(name: "ArgumentParser", package: "swift-argument-parser"),
-      ],
-      swiftSettings: strict),
+        "PrefsCommands", "Coffer", "CofferCrypto", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ] + (hasBus ? ["CSystemd"] : []),
+      swiftSettings: strict + (hasBus ? [.define("COFFER_BUS")] : [])),
     .executableTarget(name: "prefs-keyring", dependencies: ["PrefsKeyring"], swiftSettings: strict),
     // A separate program, so that the code of its protocol does not slow down the start of others.
     .target(

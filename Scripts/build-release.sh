@@ -5,7 +5,7 @@
 #
 # With STATIC=1, on Linux with glibc, they and the C library are inside as well: the tool starts faster, and runs in an empty
 # folder with /proc. It has to be built again when one of them gets a security update. `prefs-fleet` is not: distributions do
-# not have all of what libcurl needs as archives.
+# not have all of what libcurl needs as archives. `prefs-keyring` is without the Secret Service then, as they have no archive of libsystemd.
 #
 # The same commit, compiler and libraries give the same bytes, in any folder; `make reproducible` compares.
 set -eu

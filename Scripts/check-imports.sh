@@ -4,7 +4,7 @@
 #
 #   prefs-formats -> PrefsFormats -> PrefsCommands
 #   prefs-fleet -> PrefsFleet -> PrefsCommands, CofferFleet
-#   prefs-keyring -> PrefsKeyring -> PrefsCommands
+#   prefs-keyring -> PrefsKeyring -> PrefsCommands, CofferCrypto, CSystemd
 #   prefs-serve -> PrefsServe -> PrefsCommands, CSystemCalls
 #   prefs-ui -> PrefsPage -> PrefsCommands, CofferMaintenance, CofferCrypto
 #   prefs -> PrefsCommands -> CofferMaintenance -> Coffer -> CofferStorage -> CofferCrypto -> COpenSSL
@@ -19,7 +19,7 @@ cd "${1:-"$(dirname "$0")/.."}"
 # built on.
 allowed() {
   case "$1" in
-    Sources/CSQLite | Sources/COpenSSL | Sources/CSystemCalls | Sources/CCurl) echo "" ;;
+    Sources/CSQLite | Sources/COpenSSL | Sources/CSystemCalls | Sources/CCurl | Sources/CSystemd) echo "" ;;
     Sources/CofferCrypto) echo "COpenSSL" ;;
     Sources/CofferStorage) echo "CofferCrypto CSQLite CSystemCalls" ;;
     Sources/CofferExtension) echo "CofferStorage CSQLite" ;;
@@ -35,7 +35,7 @@ allowed() {
     Sources/prefs-fleet) echo "PrefsFleet" ;;
     Sources/PrefsPage) echo "PrefsCommands CofferMaintenance Coffer CofferCrypto CSystemCalls" ;;
     Sources/prefs-ui) echo "PrefsPage" ;;
-    Sources/PrefsKeyring) echo "PrefsCommands Coffer" ;;
+    Sources/PrefsKeyring) echo "PrefsCommands Coffer CofferCrypto CSystemd" ;;
     Sources/prefs-keyring) echo "PrefsKeyring" ;;
     Sources/PrefsServe) echo "PrefsCommands Coffer CSystemCalls" ;;
     Sources/prefs-serve) echo "PrefsServe" ;;

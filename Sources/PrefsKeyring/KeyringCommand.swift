@@ -11,12 +11,15 @@ struct KeyringCommand: ParsableCommand {
       Each secret is a setting in a collection, \(Keyring.collection) unless -c names another one, which is sealed before its first \
       secret if the store has a vault. While the vault is locked, `prefs unlock` unlocks it for a while.
 
+      Alone it is the Secret Service of the user's bus, see `prefs keyring service --help`.
+
       Examples:
         git config --global credential.helper prefs
         echo '{"credsStore":"prefs"}' > ~/.docker/config.json
         prefs list keyring
       """,
-    subcommands: [KeyringGitCommand.self, KeyringDockerCommand.self])
+    subcommands: [KeyringServiceCommand.self, KeyringGitCommand.self, KeyringDockerCommand.self],
+    defaultSubcommand: KeyringServiceCommand.self)
 
   /// - Throws: `ValidationError` for options that no keyring has.
   static func check(_ common: CommonOptions) throws {

@@ -41,7 +41,7 @@ struct ItemDetails: Sendable, Equatable {
 /// An item with its secret.
 struct KeyringItem: Sendable {
   let name: ItemName
-  let details: ItemDetails
+  var details: ItemDetails
   let modified: Date
   let secret: SecretBytes
 
