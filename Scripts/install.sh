@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the tool, the programs beside it, their manual pages, shell completions, and on Linux the systemd
-# unit, or removes them.
+# Installs the tool, the programs beside it, their manual pages, shell completions, and on Linux the units of
+# systemd and of D-Bus, or removes them.
 #
 # Usage: install.sh install BINARY | install.sh uninstall
 #
@@ -18,6 +18,9 @@ helpers="git-credential-prefs docker-credential-prefs"
 manual=$root/share/man/man1
 pages="prefs.1 prefs-fleet.1"
 unit=$root/lib/systemd/system/prefs-fleet@.service
+keyring_unit=$root/lib/systemd/user/prefs-keyring.service
+# Not where the bus looks: it would take the place of a desktop's keyring.
+activation=$root/share/coffer/org.freedesktop.secrets.service
 bash=$root/share/bash-completion/completions/prefs
 zsh=$root/share/zsh/site-functions/_prefs
 fish=$root/share/fish/vendor_completions.d/prefs.fish
@@ -67,7 +70,9 @@ install_all() {
   write "$fish" "$tool" completion fish
   if [ "$(uname -s)" = Linux ]; then
     write "$unit" sed "s,@PREFIX@,${PREFIX:-/usr/local}," "$here/prefs-fleet@.service"
-    printf '%s\n' "$unit"
+    write "$keyring_unit" sed "s,@PREFIX@,${PREFIX:-/usr/local}," "$here/prefs-keyring.service"
+    write "$activation" sed "s,@PREFIX@,${PREFIX:-/usr/local}," "$here/org.freedesktop.secrets.service"
+    printf '%s\n' "$unit" "$keyring_unit" "$activation"
   fi
   for program in $programs; do printf '%s\n' "$beside/$program"; done
   for helper in $helpers; do printf '%s\n' "$root/bin/$helper"; done
@@ -79,7 +84,7 @@ case "${1:-}" in
   install) install_all "${2:?which program?}" ;;
   # The folders stay: others may have made them.
   uninstall)
-    rm -f "$tool" "$bash" "$zsh" "$fish" "$unit"
+    rm -f "$tool" "$bash" "$zsh" "$fish" "$unit" "$keyring_unit" "$activation"
     for page in $pages; do rm -f "$manual/$page"; done
     for program in $programs; do rm -f "$beside/$program"; done
     for helper in $helpers; do rm -f "$root/bin/$helper"; done
