@@ -82,6 +82,8 @@ test: test-deps lint ## Lint, build with warnings as errors, run all tests and t
 	Tests/Clients/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 	@Scripts/install-programs.sh direnv jq age git pass gpg=gnupg make docker-compose
 	Tests/Recipes/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
+	@Scripts/install-programs.sh git dbus-daemon secret-tool=libsecret-tools,python3-secretstorage
+	Tests/Keyring/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 	Tests/Dependents/run
 	Tests/Documentation/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 	Tests/Operating/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
@@ -166,7 +168,7 @@ else
 	@Scripts/install-deps.sh benchmarks
 	@Scripts/install-programs.sh python3 sqlite3 age git pass gpg=gnupg \
 	  gsettings=libglib2.0-bin,dconf-gsettings-backend,gsettings-desktop-schemas
-	@Scripts/build-release.sh prefs-formats prefs-fleet prefs-serve prefs-ui prefs StorageBenchmark
+	@Scripts/build-release.sh prefs-formats prefs-fleet prefs-keyring prefs-serve prefs-ui prefs StorageBenchmark
 	@Benchmarks/build-peers Benchmarks/.build/peers
 	$(SWIFT) build -c release --package-path Benchmarks
 	@built="$$($(SWIFT) build -c release --show-bin-path)" && \

@@ -33,6 +33,13 @@ let preload: (products: [Product], targets: [Target]) =
     ]
   )
 
+// The Secret Service needs libsystemd, which no distribution has as an archive, so a static build is without.
+#if os(Linux)
+  let hasBus = (Context.environment["STATIC"] ?? "").isEmpty
+#else
+  let hasBus = false
+#endif
+
 let package = Package(
   name: "Coffer",
   platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
@@ -113,10 +120,15 @@ let isFetched =
   folder == "/"
   || ["/.build/checkouts/", "/SourcePackages/checkouts/", "/registry/downloads/"].contains { folder.contains($0) }
 if !isFetched {
+  if hasBus {
+    package.targets.append(
+      .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]))
+  }
   package.products += [
     .executable(name: "prefs", targets: ["prefs"]),
     .executable(name: "prefs-formats", targets: ["prefs-formats"]),
     .executable(name: "prefs-fleet", targets: ["prefs-fleet"]),
+    .executable(name: "prefs-keyring", targets: ["prefs-keyring"]),
     .executable(name: "prefs-serve", targets: ["prefs-serve"]),
     .executable(name: "prefs-ui", targets: ["prefs-ui"]),
   ]
@@ -146,6 +158,14 @@ if !isFetched {
       ],
       swiftSettings: strict),
     .executableTarget(name: "prefs-fleet", dependencies: ["PrefsFleet"], swiftSettings: strict),
+    // A separate program, because git and docker start it, too, by other names.
+    .target(
+      name: "PrefsKeyring",
+      dependencies: [
+        "PrefsCommands", "Coffer", "CofferCrypto", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ] + (hasBus ? ["CSystemd"] : []),
+      swiftSettings: strict + (hasBus ? [.define("COFFER_BUS")] : [])),
+    .executableTarget(name: "prefs-keyring", dependencies: ["PrefsKeyring"], swiftSettings: strict),
     // A separate program, so that the code of its protocol does not slow down the start of others.
     .target(
       name: "PrefsServe",
@@ -230,8 +250,9 @@ if !isFetched {
     .testTarget(
       name: "PrefsCommandsTests",
       dependencies: [
-        "PrefsCommands", "PrefsFleet", "PrefsFormats", "PrefsPage", "PrefsServe", "Coffer", "CofferConfiguration",
-        "StoreWorker", "TestSupport", "prefs", "prefs-fleet", "prefs-formats", "prefs-serve",
+        "PrefsCommands", "PrefsFleet", "PrefsFormats", "PrefsKeyring", "PrefsPage", "PrefsServe", "Coffer",
+        "CofferConfiguration", "StoreWorker", "TestSupport", "prefs", "prefs-fleet", "prefs-formats", "prefs-keyring",
+        "prefs-serve",
         .product(name: "Configuration", package: "swift-configuration", condition: .when(traits: ["Configuration"])),
       ],
       swiftSettings: strict),

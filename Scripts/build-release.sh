@@ -5,7 +5,7 @@
 #
 # With STATIC=1, on Linux with glibc, they and the C library are inside as well: the tool starts faster, and runs in an empty
 # folder with /proc. It has to be built again when one of them gets a security update. `prefs-fleet` is not: distributions do
-# not have all of what libcurl needs as archives.
+# not have all of what libcurl needs as archives. `prefs-keyring` is without the Secret Service then, as they have no archive of libsystemd.
 #
 # The same commit, compiler and libraries give the same bytes, in any folder; `make reproducible` compares.
 set -eu
@@ -76,14 +76,14 @@ options="$options -debug-info-format none -Xswiftc -file-prefix-map -Xswiftc $he
 link_options=$here/.build/link-options
 folder=$("$swift" build -c release --show-bin-path)
 mkdir -p .build/linked
-[ $# -gt 0 ] || set -- prefs-fleet prefs-formats prefs-serve prefs-ui prefs
+[ $# -gt 0 ] || set -- prefs-fleet prefs-formats prefs-keyring prefs-serve prefs-ui prefs
 for product; do
   if [ "$product" = prefs-fleet ]; then : >"$link_options"; else printf '%s\n' "$static" >"$link_options"; fi
   cmp -s "$link_options" ".build/linked/$product" || rm -f "$folder/$product"
   # shellcheck disable=SC2086 # Words.
   "$swift" build -c release --product "$product" $options $static_cxx $linker -Xswiftc "@$link_options"
   cp "$link_options" ".build/linked/$product"
-  # Manual pages are needed only to install the tool; that of prefs also calls prefs-serve and prefs-ui, so prefs comes last.
+  # Manual pages are needed only to install the tool; that of prefs also calls prefs-keyring, prefs-serve and prefs-ui, so prefs comes last.
   case "$product" in
     prefs | prefs-fleet)
       if command -v python3 >/dev/null 2>&1; then

@@ -4,6 +4,7 @@
 #
 #   prefs-formats -> PrefsFormats -> PrefsCommands
 #   prefs-fleet -> PrefsFleet -> PrefsCommands, CofferFleet
+#   prefs-keyring -> PrefsKeyring -> PrefsCommands, CofferCrypto, CSystemd
 #   prefs-serve -> PrefsServe -> PrefsCommands, CSystemCalls
 #   prefs-ui -> PrefsPage -> PrefsCommands, CofferMaintenance, CofferCrypto
 #   prefs -> PrefsCommands -> CofferMaintenance -> Coffer -> CofferStorage -> CofferCrypto -> COpenSSL
@@ -18,7 +19,7 @@ cd "${1:-"$(dirname "$0")/.."}"
 # built on.
 allowed() {
   case "$1" in
-    Sources/CSQLite | Sources/COpenSSL | Sources/CSystemCalls | Sources/CCurl) echo "" ;;
+    Sources/CSQLite | Sources/COpenSSL | Sources/CSystemCalls | Sources/CCurl | Sources/CSystemd) echo "" ;;
     Sources/CofferCrypto) echo "COpenSSL" ;;
     Sources/CofferStorage) echo "CofferCrypto CSQLite CSystemCalls" ;;
     Sources/CofferExtension) echo "CofferStorage CSQLite" ;;
@@ -34,6 +35,8 @@ allowed() {
     Sources/prefs-fleet) echo "PrefsFleet" ;;
     Sources/PrefsPage) echo "PrefsCommands CofferMaintenance Coffer CofferCrypto CSystemCalls" ;;
     Sources/prefs-ui) echo "PrefsPage" ;;
+    Sources/PrefsKeyring) echo "PrefsCommands Coffer CofferCrypto CSystemd" ;;
+    Sources/prefs-keyring) echo "PrefsKeyring" ;;
     Sources/PrefsServe) echo "PrefsCommands Coffer CSystemCalls" ;;
     Sources/prefs-serve) echo "PrefsServe" ;;
     Tests/TestSupport) echo "Coffer CofferCompat CofferMaintenance CofferStorage CofferCrypto CSQLite" ;;
@@ -50,7 +53,7 @@ allowed() {
     Tests/Acceptance) echo "Coffer CofferCompat CofferMaintenance CofferStorage CofferCrypto CSQLite" ;;
     Benchmarks/StorageBenchmark) echo "Coffer CofferStorage CofferCrypto" ;;
     Tests/Fuzzing) echo "PrefsCommands PrefsFormats Coffer CofferMaintenance CofferStorage CofferCrypto" ;;
-    Tests/PrefsCommandsTests) echo "PrefsCommands PrefsFormats PrefsFleet PrefsPage PrefsServe Coffer CofferMaintenance CofferConfiguration" ;;
+    Tests/PrefsCommandsTests) echo "PrefsCommands PrefsFormats PrefsFleet PrefsKeyring PrefsPage PrefsServe Coffer CofferMaintenance CofferConfiguration" ;;
     Tests/PrefsPageTests) echo "PrefsPage PrefsCommands Coffer CofferCrypto" ;;
     # All other modules depend only on the library.
     *) echo "Coffer CofferCompat CofferMaintenance CofferObservation CofferMetrics CofferConfiguration CofferService CofferFleet" ;;

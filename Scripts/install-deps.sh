@@ -1,12 +1,13 @@
 #!/bin/sh
-# Installs what Coffer links against and Swift does not include: SQLite, OpenSSL and libcurl with their headers, and
+# Installs what Coffer links against and Swift does not include: SQLite, OpenSSL, libcurl and, on Linux, libsystemd with their headers, and
 # pkg-config, which finds them. With the argument `tests` also what the tests run: the sqlite3 shell, SQLCipher with
 # its own, pass with GnuPG, etcd with etcdctl, the openssl tool, and Python with the means to
 # install packages, and Chromium with its driver, and Firefox with Xvfb. With the argument `benchmarks` also LMDB with its headers. Does nothing when all are there.
 set -eu
 
 has_libraries() {
-  command -v pkg-config >/dev/null 2>&1 && pkg-config --exists sqlite3 libcrypto libcurl
+  command -v pkg-config >/dev/null 2>&1 && pkg-config --exists sqlite3 libcrypto libcurl &&
+    { [ "$(uname -s)" != Linux ] || pkg-config --exists libsystemd; }
 }
 
 # Homebrew has no browsers that can be driven; there the tests of the page are skipped.
@@ -23,7 +24,7 @@ has_test_tools() {
     python3 -c 'import ensurepip, venv' 2>/dev/null
 }
 
-debian="pkg-config libsqlite3-dev libssl-dev libcurl4-openssl-dev"
+debian="pkg-config libsqlite3-dev libssl-dev libcurl4-openssl-dev libsystemd-dev"
 brew="pkg-config sqlite openssl@3 curl"
 case "${1:-}" in
   tests)
@@ -42,9 +43,9 @@ esac
 # Names the packages to install by hand, and gives up.
 give_up() {
   echo "install-deps: $1" >&2
-  echo "install-deps: please install pkg-config and the development files of SQLite 3, OpenSSL 3 and libcurl:" >&2
+  echo "install-deps: please install pkg-config and the development files of SQLite 3, OpenSSL 3, libcurl and libsystemd:" >&2
   echo "  Debian, Ubuntu:  $debian" >&2
-  echo "  Fedora:          pkgconf-pkg-config sqlite-devel openssl-devel libcurl-devel" >&2
+  echo "  Fedora:          pkgconf-pkg-config sqlite-devel openssl-devel libcurl-devel systemd-devel" >&2
   echo "  Alpine:          pkgconf sqlite-dev openssl-dev curl-dev" >&2
   echo "  macOS, Homebrew: $brew" >&2
   exit 1

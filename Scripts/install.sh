@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the tool, the programs beside it, their manual pages, shell completions, and on Linux the systemd
-# unit, or removes them.
+# Installs the tool, the programs beside it, their manual pages, shell completions, and on Linux the units of
+# systemd and of D-Bus, or removes them.
 #
 # Usage: install.sh install BINARY | install.sh uninstall
 #
@@ -12,10 +12,15 @@ root=${DESTDIR:-}${PREFIX:-/usr/local}
 tool=$root/bin/prefs
 # The programs that only prefs starts, by name; they are beside BINARY.
 beside=$root/libexec/coffer
-programs="prefs-formats prefs-fleet prefs-serve prefs-ui"
+programs="prefs-formats prefs-fleet prefs-keyring prefs-serve prefs-ui"
+# The names by which git and docker look for prefs-keyring.
+helpers="git-credential-prefs docker-credential-prefs"
 manual=$root/share/man/man1
 pages="prefs.1 prefs-fleet.1"
 unit=$root/lib/systemd/system/prefs-fleet@.service
+keyring_unit=$root/lib/systemd/user/prefs-keyring.service
+# Not where the bus looks: it would take the place of a desktop's keyring.
+activation=$root/share/coffer/org.freedesktop.secrets.service
 bash=$root/share/bash-completion/completions/prefs
 zsh=$root/share/zsh/site-functions/_prefs
 fish=$root/share/fish/vendor_completions.d/prefs.fish
@@ -58,15 +63,19 @@ install_all() {
     put "$(dirname "$binary")/$program" "$beside/$program"
   done
   put "$binary" "$tool"
+  for helper in $helpers; do ln -sf ../libexec/coffer/prefs-keyring "$root/bin/$helper"; done
   for page in $pages; do write "$manual/$page" cat "$(dirname "$binary")/$page"; done
   write "$bash" "$tool" completion bash
   write "$zsh" "$tool" completion zsh
   write "$fish" "$tool" completion fish
   if [ "$(uname -s)" = Linux ]; then
     write "$unit" sed "s,@PREFIX@,${PREFIX:-/usr/local}," "$here/prefs-fleet@.service"
-    printf '%s\n' "$unit"
+    write "$keyring_unit" sed "s,@PREFIX@,${PREFIX:-/usr/local}," "$here/prefs-keyring.service"
+    write "$activation" sed "s,@PREFIX@,${PREFIX:-/usr/local}," "$here/org.freedesktop.secrets.service"
+    printf '%s\n' "$unit" "$keyring_unit" "$activation"
   fi
   for program in $programs; do printf '%s\n' "$beside/$program"; done
+  for helper in $helpers; do printf '%s\n' "$root/bin/$helper"; done
   for page in $pages; do printf '%s\n' "$manual/$page"; done
   printf '%s\n' "$tool" "$bash" "$zsh" "$fish"
 }
@@ -75,9 +84,10 @@ case "${1:-}" in
   install) install_all "${2:?which program?}" ;;
   # The folders stay: others may have made them.
   uninstall)
-    rm -f "$tool" "$bash" "$zsh" "$fish" "$unit"
+    rm -f "$tool" "$bash" "$zsh" "$fish" "$unit" "$keyring_unit" "$activation"
     for page in $pages; do rm -f "$manual/$page"; done
     for program in $programs; do rm -f "$beside/$program"; done
+    for helper in $helpers; do rm -f "$root/bin/$helper"; done
     ;;
   *) fail "usage: install.sh install BINARY | install.sh uninstall" ;;
 esac

@@ -1,7 +1,8 @@
-// What CofferCrypto uses of OpenSSL 3: the EVP interface, providers, randomness, and the two memory helpers.
+// What CofferCrypto uses of OpenSSL 3: the EVP interface, providers, randomness, the two memory helpers and large numbers.
 #ifndef COFFER_COPENSSL_H
 #define COFFER_COPENSSL_H
 
+#include <openssl/bn.h>
 #include <openssl/conf.h>
 #include <openssl/core.h>
 #include <openssl/core_dispatch.h>

@@ -5,6 +5,7 @@ internal import COpenSSL
 /// A fetch walks the providers under a lock and costs microseconds, more than sealing a page (see "Performance" in
 /// `crypto(7)`). The objects are immutable, shared by all threads, and never freed.
 enum Algorithms {
+  static let aes128CBC = Lookup("AES-128-CBC") { EVP_CIPHER_fetch($0, $1, nil) }
   static let aes256ECB = Lookup("AES-256-ECB") { EVP_CIPHER_fetch($0, $1, nil) }
   static let aes256GCM = Lookup("AES-256-GCM") { EVP_CIPHER_fetch($0, $1, nil) }
   static let sha256 = Lookup("SHA256") { EVP_MD_fetch($0, $1, nil) }

@@ -4,6 +4,7 @@ import PrefsFleet
 import Testing
 
 @testable import PrefsCommands
+@testable import PrefsKeyring
 @testable import PrefsPage
 @testable import PrefsServe
 
@@ -60,6 +61,7 @@ struct DocumentCommandTests {
   private static func parse(_ words: [String]) throws {
     switch words.first {
     case "fleet": _ = try FleetCommand.parseAsRoot(Array(words.dropFirst()))
+    case "keyring": _ = try KeyringCommand.parseAsRoot(Array(words.dropFirst()))
     case "serve": _ = try ServeCommand.parseAsRoot(Array(words.dropFirst()))
     case "ui": _ = try UICommand.parseAsRoot(Array(words.dropFirst()))
     default: _ = try PrefsCommand.parseAsRoot(CommandArguments.marked(words))

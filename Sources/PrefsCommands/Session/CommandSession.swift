@@ -243,7 +243,7 @@ package struct CommandSession {
   }
 
   /// Closes `database` after `body`, whose error, if any, comes first.
-  func using<R>(_ database: Database, _ body: (Database) throws -> R) throws -> R {
+  package func using<R>(_ database: Database, _ body: (Database) throws -> R) throws -> R {
     let result = Result { try body(database) }
     if case .failure = result { try? database.close() } else { try database.close() }
     return try result.get()

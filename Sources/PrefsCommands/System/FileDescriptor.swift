@@ -124,7 +124,7 @@ package enum FileDescriptor {
   }
 
   /// A secret whose length is not known in advance: `fill` returns the number of bytes it wrote to its buffer.
-  static func secret(
+  package static func secret(
     capacity: Int, fill: (UnsafeMutableRawBufferPointer) throws -> Int
   ) throws -> SecretBytes {
     var count = 0

@@ -42,9 +42,8 @@ enum HelpText {
     }
     lines += [
       "",
-      "prefs help COMMAND describes a command, with examples. prefs help options lists",
-      "the options of all commands, and says which store and which key are used.",
-      "prefs --exit-codes, prefs --version, with --verbose those of its libraries",
+      "prefs help COMMAND describes a command, prefs help options the options of all,",
+      "and which store and key are used. Also prefs --exit-codes, prefs --version -v.",
     ]
     return lines.map { $0 + "\n" }.joined()
   }

@@ -30,10 +30,12 @@ public enum PrefsTool {
 
   /// Runs the one command of a program beside the tool with the arguments of this process, and ends the process with its
   /// exit code.
-  package static func main(_ command: any ParsableCommand.Type) -> Never {
+  ///
+  /// - Parameter name: The subcommand that the name of the program stands for, if it has several.
+  package static func main(_ command: any ParsableCommand.Type, under name: String? = nil) -> Never {
     prepare()
     do {
-      let arguments = try CommandArguments.ofThisProcess()
+      let arguments = [name].compactMap(\.self) + (try CommandArguments.ofThisProcess())
       try Environment.check()
       if try printCompletionScript(arguments, of: command) { exit(ExitStatus.success.rawValue) }
       var parsed = try command.parseAsRoot(CommandArguments.movingOptions(arguments, behindCommandOf: command))
@@ -184,7 +186,8 @@ public enum PrefsTool {
   /// The programs beside the tool, and what they do.
   private static var programsBeside: [(name: String, abstract: String)] {
     let abstracts = [
-      "fleet": "Share settings between hosts.", "serve": "Serve settings to a program in another language.",
+      "fleet": "Share settings between hosts.", "keyring": "Keep the secrets of git, docker and other programs.",
+      "serve": "Serve settings to a program in another language.",
       "ui": "Show and edit settings in a browser.",
     ]
     return ProgramBeside.names().map { ($0, abstracts[$0] ?? "") }

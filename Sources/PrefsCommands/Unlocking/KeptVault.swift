@@ -26,6 +26,15 @@ package final class KeptVault: Sendable {
     note(try kept())
   }
 
+  /// Locks the vault here, and in other programs, as `prefs lock` does.
+  package func lock() throws {
+    opening.withLock { $0 = nil }
+    vault.lock()
+    let kept = try kept()
+    try kept.announceLock()
+    try kept.forget()
+  }
+
   /// Follows `prefs unlock` and `prefs lock`; to be called every moment.
   package func check() {
     guard vault.isUnlocked else {

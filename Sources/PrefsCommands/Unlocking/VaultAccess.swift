@@ -164,7 +164,7 @@ extension CommandSession {
   ///
   /// The same if a transaction found no room: its log may have been checkpointed since, and starts over. And if another program
   /// wrote to a store that can only be read as an image.
-  func unlocking<R>(_ database: Database, _ body: () throws -> R) throws -> R {
+  package func unlocking<R>(_ database: Database, _ body: () throws -> R) throws -> R {
     try VaultAccess(vault: database.vault, session: self).unlockIfAtHand()
     do {
       return try Self.whileImageChanges(body)

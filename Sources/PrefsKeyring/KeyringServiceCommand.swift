@@ -1,0 +1,41 @@
+import ArgumentParser
+import Coffer
+import PrefsCommands
+
+/// The command `prefs keyring service`, which `prefs keyring` alone is, too.
+struct KeyringServiceCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "service",
+    abstract: "Serve this user's programs as their keyring.",
+    discussion: """
+      It takes the name org.freedesktop.secrets on the user's bus, where libsecret and its relatives look for secrets, until \
+      SIGTERM or SIGINT. Any program of the user can ask for any secret while the keyring is unlocked. A machine without a desktop \
+      has no bus at first; dbus-run-session starts one.
+
+      The vault is unlocked with --vault-key-file, --vault-key-fd or PREFS_VAULT_KEY_FILE, when a program asks for that, or \
+      from `prefs unlock` to `prefs lock`. A program that locks the keyring locks the vault, as `prefs lock` does.
+
+      Examples:
+        prefs keyring
+        prefs keyring service --replace
+      """)
+
+  @Flag(help: "Take the name from another service that permits it.")
+  var replace = false
+
+  @OptionGroup(title: "Common options") var common: CommonOptions
+
+  mutating func validate() throws { try KeyringCommand.check(common) }
+
+  mutating func run() throws {
+    #if COFFER_BUS
+      let session = try CommandSession(ofCommandWith: common)
+      try ServiceProcess.run(session, collection: KeyringCommand.collection(common), replaces: replace)
+    #else
+      throw Failure(
+        .other,
+        "this build of prefs has no Secret Service, because it is without libsystemd; use one with the system's libraries, such as the "
+          + "Debian package. The credential helpers of git and docker work.")
+    #endif
+  }
+}

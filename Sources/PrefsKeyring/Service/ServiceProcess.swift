@@ -1,0 +1,97 @@
+#if COFFER_BUS
+  import Coffer
+  import Dispatch
+  import PrefsCommands
+  import Synchronization
+
+  #if canImport(Musl)
+    import Musl
+  #else
+    import Glibc
+  #endif
+
+  /// Serves the keyring of a session until a signal ends it.
+  enum ServiceProcess {
+    /// - Throws: ``Failure``; `CofferError`.
+    static func run(_ session: CommandSession, collection: String, replaces: Bool) throws {
+      let database = try session.openOrCreate()
+      defer { try? database.close() }
+      let kept = KeptVault(database, session)
+      try kept.unlockIfAtHand()
+      let store = try ServiceStore(database, session, kept, named: collection)
+      let waker = try Waker()
+      let registration = try database.onCommit { _ in waker.wake() }
+      let timer = follow(database.vault, kept, waker)
+      let end = EndFlag()
+      let signals = try EndingSignals {
+        end.isSet.store(true, ordering: .relaxed)
+        waker.wake()
+      }
+      let following = Task { await kept.followNewKeys() }
+      defer { following.cancel() }
+      try withExtendedLifetime((registration, timer, signals)) {
+        try serve(store, replaces: replaces, waker) { end.isSet.load(ordering: .relaxed) }
+      }
+    }
+
+    private static func serve(
+      _ store: ServiceStore, replaces: Bool, _ waker: Waker, until hasEnded: () -> Bool
+    ) throws {
+      let bus = try BusConnection()
+      let service = try SecretService(bus, store)
+      try bus.receive { service.receive($0) }
+      // The sessions of clients end with them.
+      try bus.match("type='signal',sender='org.freedesktop.DBus',member='NameOwnerChanged',arg2=''")
+      try bus.take(name: SecretService.busName, replaces: replaces)
+      store.session.options.detail("serving \(SecretService.busName)")
+      while !hasEnded() {
+        if try bus.process(waitingAlsoFor: waker.reader) { service.report() }
+        if service.isReplaced { throw Failure(.conflict, "another program has taken over \(SecretService.busName).") }
+      }
+    }
+
+    /// Follows `prefs unlock` and `prefs lock`.
+    private static func follow(_ vault: Vault, _ kept: KeptVault, _ waker: Waker) -> any DispatchSourceTimer {
+      let timer = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "prefs-keyring.vault"))
+      timer.schedule(deadline: .now() + .seconds(1), repeating: .seconds(1), leeway: .milliseconds(200))
+      timer.setEventHandler {
+        let wasUnlocked = vault.isUnlocked
+        kept.check()
+        if wasUnlocked != vault.isUnlocked { waker.wake() }
+      }
+      timer.resume()
+      return timer
+    }
+  }
+
+  /// A pipe by which other threads wake the one that serves.
+  private final class Waker: Sendable {
+    let reader: Int32
+    private let writer: Int32
+
+    init() throws {
+      var ends: [Int32] = [-1, -1]
+      guard pipe(&ends) == 0 else { throw Failure(.inputOutput, "cannot create a pipe.") }
+      for end in ends {
+        FileDescriptor.closeOnExecution(end)
+        _ = fcntl(end, F_SETFL, O_NONBLOCK)
+      }
+      (reader, writer) = (ends[0], ends[1])
+    }
+
+    deinit {
+      close(reader)
+      close(writer)
+    }
+
+    func wake() {
+      // A full pipe wakes as well.
+      var byte: UInt8 = 0
+      _ = write(writer, &byte, 1)
+    }
+  }
+
+  private final class EndFlag: Sendable {
+    let isSet = Atomic(false)
+  }
+#endif

@@ -1,0 +1,3 @@
+import PrefsKeyring
+
+KeyringTool.main()
