@@ -78,6 +78,7 @@ test: test-deps lint ## Lint, build with warnings as errors, run all tests and t
 	COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) test --enable-all-traits --skip-build $(WIDTH) --xunit-output .build/tests.xml || \
 	  { Scripts/failed-tests .build/tests-swift-testing.xml; exit 1; }
 	Tests/Interop/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
+	COFFER_WARNINGS_AS_ERRORS=1 $(MAKE) examples
 	@Scripts/install-programs.sh npm go=golang-go tsc=node-typescript
 	Tests/Clients/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 	@Scripts/install-programs.sh direnv jq age git pass gpg=gnupg make docker-compose
@@ -90,7 +91,6 @@ test: test-deps lint ## Lint, build with warnings as errors, run all tests and t
 	Tests/Page/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 	@$(MAKE) test-install
 	@$(MAKE) models
-	COFFER_WARNINGS_AS_ERRORS=1 $(MAKE) examples
 
 # The tool built for the tests: a release build takes minutes more, with the same result.
 test-install: ## Install into a folder that goes away, and check the manual page and the completions

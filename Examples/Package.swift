@@ -29,6 +29,13 @@ let package = Package(
       name: "Office", dependencies: ["Coffer", "CofferFleet"].map { .product(name: $0, package: "Coffer") },
       path: "Office", exclude: ["expected.txt"], swiftSettings: strict),
     .executableTarget(
+      name: "Shop",
+      dependencies: [
+        .product(name: "Coffer", package: "Coffer"), .product(name: "Hummingbird", package: "hummingbird"),
+        .product(name: "Logging", package: "swift-log"),
+      ],
+      path: "OtherLanguages", exclude: ["service.mjs", "service.py", "shop.json"], swiftSettings: strict),
+    .executableTarget(
       name: "WebService",
       dependencies: ["Coffer", "CofferConfiguration", "CofferMetrics", "CofferService"].map { name in
         .product(name: name, package: "Coffer")

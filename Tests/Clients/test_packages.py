@@ -58,7 +58,7 @@ class ThePackages(ClientsTestCase):
 
 
 class TheExample(ClientsTestCase):
-    """Two replicas of each service of Examples/OtherLanguages, on one store."""
+    """Two replicas of each service of Examples/OtherLanguages, on one store; `make examples` builds the one in Swift."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -67,7 +67,13 @@ class TheExample(ClientsTestCase):
         self.prefs("schema", "load", "shop.json", "--application", "shop")
         self.prefs("set", "--secret", "shop/token", "-", text="s3cret")
         self.services = {}
-        for name, command in (("Python", [TOOLS, "service.py"]), ("Node", ["node", "service.mjs"])) * 2:
+        commands = [("Python", [TOOLS, "service.py"]), ("Node", ["node", "service.mjs"])]
+        shop = self.bin / "Shop"
+        if shop.exists():
+            commands.append(("Swift", [shop, "store", "key"]))
+        else:
+            print(f"The service in Swift is left out: there is no {shop}.")
+        for name, command in commands * 2:
             with socket.create_server(("127.0.0.1", 0)) as free:
                 port = free.getsockname()[1]
             process = subprocess.Popen(
