@@ -62,7 +62,7 @@ type Settings struct {
 	items     map[place]Item
 	observers map[*observer]bool
 	changed   map[place]bool
-	problem   *Error
+	problem   error
 	child     *child
 	current   chan struct{} // closed while the child's snapshot is there
 	wake      chan struct{}
@@ -113,9 +113,6 @@ func Open(options Options, collections ...string) (*Settings, error) {
 func (s *Settings) Problem() error {
 	s.lock.RLock()
 	defer s.lock.RUnlock()
-	if s.problem == nil {
-		return nil
-	}
 	return s.problem
 }
 
