@@ -86,7 +86,7 @@ class Settings:
     def get(self, collection: str, key: str, kind: type[Any] = object, default: Any = NOTHING) -> Any:
         """The value, else its declared default, else `default`. "wrongType" if it is not of this kind; an int is a float, too."""
         item = self.item(collection, key)
-        if not item.is_set and default is not NOTHING:
+        if default is not NOTHING and not item.is_set:
             return default
         value = item.value
         if kind is float and type(value) is int:
