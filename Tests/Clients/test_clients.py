@@ -356,7 +356,7 @@ class TheClients(ClientsTestCase):
         for file in self.work.glob("store*"):
             file.unlink()
         os.kill(worker.child, signal.SIGKILL)
-        self.eventually(lambda: worker.do("problem") == "other")  # Exit code 4, which has no class.
+        self.eventually(lambda: worker.do("problem") == "other")  # Exit code 4, for which the clients have no name.
         self.assertEqual(worker.do("get", "web", "port"), 1)
         self.assertEqual(list(self.work.glob("store*")), [])
         self.prefs("restore-store", f"{worker.language}.coffer")

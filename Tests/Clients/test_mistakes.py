@@ -143,11 +143,11 @@ class MistakesInPython(ClientsTestCase):
         with self.assertRaisesRegex(coffer_client.CofferError, "beyond 64 bits"):
             settings.set("web", "port", 2**64)
         answer = settings.set("web", "host", "a")
-        with self.assertRaisesRegex(coffer_client.Hidden, "without a value"):
+        with self.assertRaisesRegex(coffer_client.CofferError, "without a value"):
             answer.value
         self.assertEqual(settings.get("web", "port"), 1)
         settings.set("web", "token", Secret("s3cret"))
-        with self.assertRaisesRegex(coffer_client.Hidden, "is a secret"):
+        with self.assertRaisesRegex(coffer_client.CofferError, "is a secret"):
             settings.get("web", "token")
 
 

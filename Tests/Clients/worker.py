@@ -66,7 +66,7 @@ def write(collection, key, first, times, size):
 def transaction(collection, key, version, *changes):
     with settings.transaction() as change:
         if key is not None:
-            change._checks.append({"collection": collection, "key": key, "version": version})
+            change.checks.append({"collection": collection, "key": key, "version": version})
         for name, value, *options in changes:
             change.unset(collection, name) if value is None else change.set(collection, name, value, **(options or [{}])[0])
     return [item.version for item in change.items]

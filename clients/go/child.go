@@ -30,39 +30,30 @@ func (e *Error) Is(target error) bool {
 	return ok && other.Message == "" && other.Name == e.Name
 }
 
-// For errors.Is. ErrHidden is a value that was not asked for, or is sealed; after ErrUnavailable, a change that was sent may have been made.
+// For errors.Is; others have their names. ErrHidden is a value that was not asked for, or is sealed; after ErrUnavailable, a change that was sent
+// may have been made.
 var (
-	ErrNotFound       = &Error{Name: "notFound"}
-	ErrWrongKey       = &Error{Name: "wrongKey"}
-	ErrKeyUnavailable = &Error{Name: "keyUnavailable"}
-	ErrInvalidValue   = &Error{Name: "format"}
-	ErrConflict       = &Error{Name: "conflict"}
-	ErrBusy           = &Error{Name: "busy"}
-	ErrRefused        = &Error{Name: "refused"}
-	ErrLocked         = &Error{Name: "managed"}
-	ErrHidden         = &Error{Name: "hidden"}
-	ErrWrongType      = &Error{Name: "wrongType"}
-	ErrUnavailable    = &Error{Name: "unavailable"}
+	ErrNotFound     = &Error{Name: "notFound", Code: 3}
+	ErrInvalidValue = &Error{Name: "format", Code: 8}
+	ErrConflict     = &Error{Name: "conflict", Code: 9}
+	ErrHidden       = &Error{Name: "hidden", Code: 1}
+	ErrWrongType    = &Error{Name: "wrongType", Code: 1}
+	ErrUnavailable  = &Error{Name: "unavailable", Code: 1}
 )
 
 const version = 1
 
-var codes = map[string]int{
-	"notFound": 3, "wrongKey": 5, "keyUnavailable": 6, "format": 8, "conflict": 9, "busy": 10, "refused": 11, "managed": 13,
-	"hidden": 1, "wrongType": 1, "unavailable": 1,
-}
+var exitNames = map[int]string{5: "wrongKey", 6: "keyUnavailable", 8: "format", 10: "busy", 11: "refused"}
 
 func failure(kind *Error, format string, arguments ...any) *Error {
-	return &Error{Name: kind.Name, Code: codes[kind.Name], Message: fmt.Sprintf(format, arguments...)}
+	return &Error{Name: kind.Name, Code: kind.Code, Message: fmt.Sprintf(format, arguments...)}
 }
 
 // exitFailure is the error of a child that has ended at once.
 func exitFailure(code int) *Error {
-	name := "other"
-	for known, number := range codes {
-		if number == code && code > 1 {
-			name = known
-		}
+	name, ok := exitNames[code]
+	if !ok {
+		name = "other"
 	}
 	return &Error{Name: name, Code: code, Message: fmt.Sprintf("prefs serve ended with exit code %d; standard error has its message.", code)}
 }
@@ -72,26 +63,14 @@ type line struct {
 	Serve    int             `json:"serve"`
 	Program  string          `json:"program"`
 	Maximum  int             `json:"maximum"`
-	ID       *int            `json:"id"`
 	OK       json.RawMessage `json:"ok"`
-	Error    json.RawMessage `json:"error"`
+	Error    *Error          `json:"error"`
 	Watch    *int            `json:"watch"`
 	Position string          `json:"position"`
 	Changes  []struct {
-		Item itemLine `json:"item"`
+		Item Item `json:"item"`
 	} `json:"changes"`
 	Unavailable *Error `json:"unavailable"`
-}
-
-func (l *line) failure() *Error {
-	if l.Error == nil {
-		return nil
-	}
-	var failed Error
-	if err := json.Unmarshal(l.Error, &failed); err != nil {
-		return failure(ErrUnavailable, "What prefs serve has sent is not understood: %v.", err)
-	}
-	return &failed
 }
 
 // child is one `prefs serve`: requests and their answers, and notices.
@@ -103,8 +82,7 @@ type child struct {
 	hello    line
 	writing  sync.Mutex // Locked before lock.
 	lock     sync.Mutex
-	waiting  map[int]func(line)
-	last     int
+	waiting  []func(line) // In the order of the requests, and so of the answers: all may have one ID.
 }
 
 func start(program string, arguments []string, patience time.Duration) (*child, error) {
@@ -125,7 +103,7 @@ func start(program string, arguments []string, patience time.Duration) (*child, 
 		return nil, failure(ErrUnavailable, "prefs serve cannot be started: %v.", err)
 	}
 	lines := bufio.NewReaderSize(output, 1<<16)
-	return &child{command: command, input: input, output: lines, patience: patience, waiting: map[int]func(line){}}, nil
+	return &child{command: command, input: input, output: lines, patience: patience, waiting: []func(line){}}, nil
 }
 
 func (c *child) readHello() error {
@@ -145,11 +123,7 @@ func (c *child) readHello() error {
 
 // send sends a request; follow hands its answer to the handler, or end an error.
 func (c *child) send(do string, members map[string]any, handler func(line)) error {
-	c.writing.Lock() // So that numbers are in the order of the lines, and so of the answers.
-	defer c.writing.Unlock()
-	c.last++
-	number := c.last
-	request := map[string]any{"id": number, "do": do}
+	request := map[string]any{"id": 0, "do": do}
 	for name, value := range members {
 		request[name] = value
 	}
@@ -162,12 +136,14 @@ func (c *child) send(do string, members map[string]any, handler func(line)) erro
 	if text.Len() > c.hello.Maximum {
 		return failure(ErrInvalidValue, "The server takes requests of at most %d bytes; this one has %d.", c.hello.Maximum, text.Len())
 	}
+	c.writing.Lock()
+	defer c.writing.Unlock()
 	c.lock.Lock()
 	if c.waiting == nil {
 		c.lock.Unlock()
 		return failure(ErrUnavailable, "prefs serve has ended; nothing was changed.")
 	}
-	c.waiting[number] = handler
+	c.waiting = append(c.waiting, handler)
 	c.lock.Unlock()
 	if pipe, ok := c.input.(interface{ SetWriteDeadline(time.Time) error }); ok {
 		_ = pipe.SetWriteDeadline(time.Now().Add(c.patience))
@@ -179,7 +155,7 @@ func (c *child) send(do string, members map[string]any, handler func(line)) erro
 }
 
 // follow hands on answers and notices, until the child ends.
-func (c *child) follow(notice func(line) error) error {
+func (c *child) follow(notice func(line)) error {
 	for {
 		text, err := c.output.ReadBytes('\n')
 		if err != nil {
@@ -190,31 +166,22 @@ func (c *child) follow(notice func(line) error) error {
 			return failure(ErrUnavailable, "What prefs serve has sent is not understood: %v.", err)
 		}
 		if next.Watch != nil {
-			if err := notice(next); err != nil {
-				return err
-			}
-		} else if handler := c.take(next.ID); handler != nil {
+			notice(next)
+		} else if handler := c.take(); handler != nil {
 			handler(next)
 		}
 	}
 }
 
-// take returns who waits for an answer. Without an ID it answers a line that is no request to the server, such as one that is nested too deeply.
-func (c *child) take(id *int) func(line) {
+// take returns who waits for the next answer.
+func (c *child) take() func(line) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
-	if id == nil {
-		for number := range c.waiting {
-			if number := number; id == nil || number < *id {
-				id = &number
-			}
-		}
-	}
-	if id == nil {
+	if len(c.waiting) == 0 {
 		return nil
 	}
-	handler := c.waiting[*id]
-	delete(c.waiting, *id)
+	handler := c.waiting[0]
+	c.waiting = c.waiting[1:]
 	return handler
 }
 
@@ -225,8 +192,9 @@ func (c *child) end() {
 	waiting := c.waiting
 	c.waiting = nil
 	c.lock.Unlock()
+	err := failure(ErrUnavailable, "prefs serve ended before it answered; a change may have been made.")
 	for _, handler := range waiting {
-		handler(line{Error: json.RawMessage(`{"error":"unavailable","code":1,"message":"prefs serve ended before it answered; a change may have been made."}`)})
+		handler(line{Error: err})
 	}
 }
 

@@ -1,6 +1,7 @@
 package coffer
 
 import (
+	"encoding/json"
 	"reflect"
 	"strconv"
 	"strings"
@@ -68,8 +69,8 @@ func (s *Settings) serve() error {
 	s.position = ""
 	var failed error
 	check := func(answer line) {
-		if err := answer.failure(); err != nil {
-			failed = err
+		if answer.Error != nil {
+			failed = answer.Error
 			_ = child.command.Process.Kill()
 		}
 	}
@@ -78,7 +79,7 @@ func (s *Settings) serve() error {
 	}
 	fill := func(answer line) {
 		if check(answer); failed == nil {
-			if failed = s.fill(child, answer); failed != nil {
+			if failed = s.fill(answer); failed != nil {
 				_ = child.command.Process.Kill()
 			}
 		}
@@ -93,17 +94,20 @@ func (s *Settings) serve() error {
 }
 
 // fill takes a snapshot.
-func (s *Settings) fill(child *child, answer line) error {
-	position, list, err := readItems(answer.OK)
-	if err != nil {
+func (s *Settings) fill(answer line) error {
+	var snapshot struct {
+		Position string
+		Items    []Item
+	}
+	if err := json.Unmarshal(answer.OK, &snapshot); err != nil {
 		return err
 	}
-	if commit(position) < commit(s.position) { // A newer notice came before it.
+	if commit(snapshot.Position) < commit(s.position) { // A newer notice came before it.
 		go s.ask()
 		return nil
 	}
 	items := map[place]Item{}
-	for _, item := range list {
+	for _, item := range snapshot.Items {
 		if item.IsSet() {
 			items[place{item.Collection, item.Key}] = item
 		}
@@ -121,7 +125,7 @@ func (s *Settings) fill(child *child, answer line) error {
 			changed = append(changed, place)
 		}
 	}
-	s.items, s.position, s.problem = items, position, nil
+	s.items, s.position, s.problem = items, snapshot.Position, nil
 	if s.started {
 		s.report(changed)
 	}
@@ -134,7 +138,7 @@ func (s *Settings) fill(child *child, answer line) error {
 	return nil
 }
 
-func (s *Settings) notice(notice line) error {
+func (s *Settings) notice(notice line) {
 	switch {
 	case notice.Unavailable != nil:
 		s.lock.Lock()
@@ -146,18 +150,11 @@ func (s *Settings) notice(notice line) error {
 		}
 		go s.ask() // Not here: the child may wait for this goroutine to read before it reads itself.
 	case commit(notice.Position) >= commit(s.position): // Else the snapshot has it, and what came after it.
-		var items []Item
-		for _, change := range notice.Changes {
-			item, err := change.Item.item()
-			if err != nil {
-				return err
-			}
-			items = append(items, item)
-		}
 		s.lock.Lock()
 		defer s.lock.Unlock()
 		var changed []place
-		for _, item := range items {
+		for _, change := range notice.Changes {
+			item := change.Item
 			place := place{item.Collection, item.Key}
 			changed = append(changed, place)
 			if item.IsSet() {
@@ -169,7 +166,6 @@ func (s *Settings) notice(notice line) error {
 		s.position = notice.Position
 		s.report(changed)
 	}
-	return nil
 }
 
 // report has observers called; the lock is held.

@@ -62,7 +62,7 @@ type Settings struct {
 	items     map[place]Item
 	observers map[*observer]bool
 	changed   map[place]bool
-	problem   *Error
+	problem   error
 	child     *child
 	current   chan struct{} // closed while the child's snapshot is there
 	wake      chan struct{}
@@ -113,9 +113,6 @@ func Open(options Options, collections ...string) (*Settings, error) {
 func (s *Settings) Problem() error {
 	s.lock.RLock()
 	defer s.lock.RUnlock()
-	if s.problem == nil {
-		return nil
-	}
 	return s.problem
 }
 
@@ -177,7 +174,7 @@ func (s *Settings) Items(collection string) []Item {
 
 // Secret asks for a secret now, and does not keep it.
 func (s *Settings) Secret(collection, key string) (Secret, error) {
-	item, err := s.requestItem("get", map[string]any{"collection": collection, "key": key, "reveal": true})
+	item, err := request[Item](s, "get", map[string]any{"collection": collection, "key": key, "reveal": true})
 	if err != nil {
 		return Secret{}, err
 	}
@@ -206,11 +203,11 @@ func (s *Settings) OnChange(collection, key string, call func(Item)) (end func()
 
 // Set sets a value with all checks of `prefs set`. Afterwards it is on the disk, and Get has it.
 func (s *Settings) Set(collection, key string, value any, options SetOptions) (Item, error) {
-	members, err := change{collection, key, value, options}.members()
+	members, err := Change{Collection: collection, Key: key, Value: value, Options: options}.members()
 	if err != nil {
 		return Item{}, err
 	}
-	return s.requestItem("set", members)
+	return request[Item](s, "set", members)
 }
 
 // Unset removes a value; a version other than nil is the one that it must have.
@@ -219,7 +216,7 @@ func (s *Settings) Unset(collection, key string, ifVersion *int64) (Item, error)
 	if ifVersion != nil {
 		members["ifVersion"] = *ifVersion
 	}
-	return s.requestItem("unset", members)
+	return request[Item](s, "unset", members)
 }
 
 // Update sets what change makes of the present value, or of nil, and returns it; again if another program was faster.
@@ -234,24 +231,19 @@ func (s *Settings) Update(collection, key string, compute func(any) (any, error)
 			return nil, err
 		}
 		options.IfVersion = &item.Version
-		members, err := change{collection, key, value, options}.members()
+		members, err := Change{Collection: collection, Key: key, Value: value, Options: options}.members()
 		if err != nil {
 			return nil, err
 		}
 		members["reveal"] = s.wanted["reveal"]
-		answer, err := s.Request("update", members)
+		answer, err := request[struct{ Conflict *Item }](s, "update", members)
 		if err != nil {
 			return nil, err
 		}
-		var result struct {
-			Conflict *itemLine `json:"conflict"`
+		if answer.Conflict == nil {
+			return value, nil
 		}
-		if err := json.Unmarshal(answer, &result); err != nil || result.Conflict == nil {
-			return value, err
-		}
-		if item, err = result.Conflict.item(); err != nil {
-			return nil, err
-		}
+		item = *answer.Conflict
 		time.Sleep(time.Duration(rand.Int63n(int64(attempt%20+1) * int64(time.Millisecond))))
 	}
 	return nil, failure(ErrConflict, "Other programs changed %s/%s each time; nothing was changed.", collection, key)
@@ -269,7 +261,7 @@ func (s *Settings) Transaction(changes []Change, checks ...Item) ([]Item, error)
 			changed = append(changed, map[string]any{"unset": map[string]any{"collection": each.Collection, "key": each.Key}})
 			continue
 		}
-		members, err := change{each.Collection, each.Key, each.Value, each.Options}.members()
+		members, err := each.members()
 		if err != nil {
 			return nil, err
 		}
@@ -280,12 +272,8 @@ func (s *Settings) Transaction(changes []Change, checks ...Item) ([]Item, error)
 	if checked != nil {
 		members["checks"] = checked
 	}
-	answer, err := s.Request("transaction", members)
-	if err != nil {
-		return nil, err
-	}
-	_, items, err := readItems(answer)
-	return items, err
+	answer, err := request[struct{ Items []Item }](s, "transaction", members)
+	return answer.Items, err
 }
 
 // Request sends any request of the protocol, and returns `ok` of its answer.
@@ -306,12 +294,11 @@ func (s *Settings) Request(do string, members map[string]any) (json.RawMessage, 
 		select {
 		case answer := <-answers:
 			late.Stop()
-			failed := answer.failure()
-			if failed == nil {
+			if answer.Error == nil {
 				return answer.OK, nil
 			}
-			if isChange || !errors.Is(failed, ErrUnavailable) {
-				return nil, failed
+			if isChange || !errors.Is(answer.Error, ErrUnavailable) {
+				return nil, answer.Error
 			}
 		case <-late.C:
 			return nil, failure(ErrUnavailable, "prefs serve has not answered for %v; a change may still be made.", s.patience)
@@ -363,56 +350,29 @@ func (s *Settings) connected() (*child, error) {
 	}
 }
 
-func (s *Settings) requestItem(do string, members map[string]any) (Item, error) {
-	answer, err := s.Request(do, members)
-	if err != nil {
-		return Item{}, err
+// request is Request with `ok` read as a T.
+func request[T any](s *Settings, do string, members map[string]any) (T, error) {
+	var answer T
+	text, err := s.Request(do, members)
+	if err == nil {
+		err = json.Unmarshal(text, &answer)
 	}
-	var read itemLine
-	if err := json.Unmarshal(answer, &read); err != nil {
-		return Item{}, err
-	}
-	return read.item()
+	return answer, err
 }
 
-type change struct {
-	collection, key string
-	value           any
-	options         SetOptions
-}
-
-func (c change) members() (map[string]any, error) {
-	value, err := encode(c.value)
+func (c Change) members() (map[string]any, error) {
+	value, err := encode(c.Value)
 	if err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal(c.options)
-	if err != nil {
-		return nil, err
-	}
-	if !utf8.ValidString(c.collection + c.key) {
+	if !utf8.ValidString(c.Collection + c.Key) {
 		return nil, failure(ErrInvalidValue, "A name that is not UTF-8 cannot be stored.")
 	}
 	members := map[string]any{}
-	err = json.Unmarshal(text, &members)
-	members["collection"], members["key"], members["value"] = c.collection, c.key, value
+	text, err := json.Marshal(c.Options)
+	if err == nil {
+		err = json.Unmarshal(text, &members)
+	}
+	members["collection"], members["key"], members["value"] = c.Collection, c.Key, value
 	return members, err
-}
-
-func readItems(text []byte) (position string, items []Item, err error) {
-	var read struct {
-		Position string     `json:"position"`
-		Items    []itemLine `json:"items"`
-	}
-	if err := json.Unmarshal(text, &read); err != nil {
-		return "", nil, err
-	}
-	for _, line := range read.Items {
-		item, err := line.item()
-		if err != nil {
-			return "", nil, err
-		}
-		items = append(items, item)
-	}
-	return read.Position, items, nil
 }

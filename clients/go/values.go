@@ -68,11 +68,6 @@ type Item struct {
 	hasValue                             bool
 }
 
-type itemLine struct {
-	Item
-	Value json.RawMessage `json:"value"`
-}
-
 // IsSet says whether it has a value or a default.
 func (i Item) IsSet() bool { return i.Type != "" }
 
@@ -92,17 +87,23 @@ func (i Item) Value() (any, error) {
 	return nil, failure(ErrNotFound, "There is no %s.", name)
 }
 
-func (l itemLine) item() (Item, error) {
-	item := l.Item
-	if l.Value == nil {
-		return item, nil
+// UnmarshalJSON reads an item in the form of the protocol.
+func (i *Item) UnmarshalJSON(text []byte) error {
+	type members Item // Without this method.
+	var line struct {
+		members
+		Value json.RawMessage
 	}
-	tree, err := numbers(l.Value)
-	if err == nil {
-		item.value, err = decode(tree)
+	if err := json.Unmarshal(text, &line); err != nil {
+		return err
 	}
-	item.hasValue = err == nil
-	return item, err
+	*i = Item(line.members)
+	if line.Value == nil {
+		return nil
+	}
+	tree, err := numbers(line.Value)
+	i.value, i.hasValue = decode(tree), true
+	return err
 }
 
 // numbers parses JSON; its numbers stay as they are written.
@@ -115,19 +116,10 @@ func numbers(text []byte) (tree any, err error) {
 
 var from2001 = time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func decode(tree any) (any, error) {
+func decode(tree any) any {
 	switch tree := tree.(type) {
 	case json.Number:
-		return number(tree), nil
-	case []any:
-		list := make([]any, len(tree))
-		for index, element := range tree {
-			var err error
-			if list[index], err = decode(element); err != nil {
-				return nil, err
-			}
-		}
-		return list, nil
+		return number(tree)
 	case map[string]any:
 		if len(tree) == 1 {
 			for mark, content := range tree {
@@ -136,9 +128,27 @@ func decode(tree any) (any, error) {
 				}
 			}
 		}
-		return decodeMembers(tree)
 	}
-	return tree, nil
+	return mapped(tree, decode)
+}
+
+// mapped has the elements of a list or a map changed.
+func mapped(tree any, change func(any) any) any {
+	switch tree := tree.(type) {
+	case []any:
+		list := make([]any, len(tree))
+		for index, element := range tree {
+			list[index] = change(element)
+		}
+		return list
+	case map[string]any:
+		members := make(map[string]any, len(tree))
+		for name, element := range tree {
+			members[name] = change(element)
+		}
+		return members
+	}
+	return tree
 }
 
 // number is an int64, a uint64 or a float64, if that is exact enough for what is written.
@@ -157,19 +167,10 @@ func number(text json.Number) any {
 
 // plain is the contents of a JSON, in which names have no meaning.
 func plain(tree any) any {
-	switch tree := tree.(type) {
-	case json.Number:
-		return number(tree)
-	case []any:
-		for index, element := range tree {
-			tree[index] = plain(element)
-		}
-	case map[string]any:
-		for name, element := range tree {
-			tree[name] = plain(element)
-		}
+	if text, ok := tree.(json.Number); ok {
+		return number(text)
 	}
-	return tree
+	return mapped(tree, plain)
 }
 
 var marks = map[string]bool{
@@ -177,88 +178,60 @@ var marks = map[string]bool{
 	"$secret": true, "$dict": true,
 }
 
-func decodeMembers(tree map[string]any) (any, error) {
-	members := make(map[string]any, len(tree))
-	for name, element := range tree {
-		value, err := decode(element)
-		if err != nil {
-			return nil, err
-		}
-		members[name] = value
-	}
-	return members, nil
-}
-
-func decodeMarked(mark string, content any, whole any) (any, error) {
+// decodeMarked returns a Marked where Go has no type for the value.
+func decodeMarked(mark string, content any, whole any) any {
 	text, isText := content.(string)
 	switch {
 	case mark == "$null":
-		return nil, nil
+		return nil
 	case mark == "$int":
-		return decode(json.Number(text))
+		return number(json.Number(text))
 	case mark == "$double":
-		return map[string]float64{"inf": math.Inf(1), "-inf": math.Inf(-1)}[text] + zeroOrNaN(text), nil
+		if number, err := strconv.ParseFloat(text, 64); err == nil {
+			return number
+		}
+		return math.NaN()
+	case mark == "$string":
+		return content
 	case mark == "$data":
-		return base64.StdEncoding.DecodeString(text)
+		if data, err := base64.StdEncoding.DecodeString(text); err == nil {
+			return data
+		}
 	case mark == "$date" && isText:
 		if date, err := time.Parse(time.RFC3339, text); err == nil {
-			return date, nil
+			return date
 		}
-		return Marked{whole}, nil
 	case mark == "$url" && isText:
-		return url.Parse(text)
-	case mark == "$date", mark == "$url":
-		return Marked{whole}, nil
-	case mark == "$uuid":
-		return UUID(text), nil
-	case mark == "$json" && isText:
-		tree, err := numbers([]byte(text))
-		return JSON{plain(tree)}, err
-	case mark == "$json":
-		value, err := decode(content)
-		return JSON{value}, err
-	case mark == "$secret" && isText:
-		return NewSecret(text), nil
-	case mark == "$secret":
-		data, err := decode(content)
-		bytes, ok := data.([]byte)
-		if err == nil && !ok {
-			err = fmt.Errorf("a secret is neither text nor data")
+		if address, err := url.Parse(text); err == nil {
+			return address
 		}
-		return NewSecret(bytes), err
+	case mark == "$uuid":
+		return UUID(text)
+	case mark == "$json" && isText:
+		if tree, err := numbers([]byte(text)); err == nil {
+			return JSON{plain(tree)}
+		}
+	case mark == "$json":
+		return JSON{decode(content)}
+	case mark == "$secret" && isText:
+		return NewSecret(text)
+	case mark == "$secret":
+		if data, ok := decode(content).([]byte); ok {
+			return NewSecret(data)
+		}
+		return Marked{} // Without what may be a secret.
 	case mark == "$dict":
-		members, _ := content.(map[string]any)
-		return decodeMembers(members)
+		return mapped(content, decode)
 	}
-	return content, nil
-}
-
-func zeroOrNaN(text string) float64 {
-	if strings.HasSuffix(text, "inf") {
-		return 0
-	}
-	return math.NaN()
+	return Marked{whole}
 }
 
 // copied has lists, maps and bytes of its own.
 func copied(value any) any {
-	switch value := value.(type) {
-	case []byte:
-		return append([]byte{}, value...)
-	case []any:
-		list := make([]any, len(value))
-		for index, element := range value {
-			list[index] = copied(element)
-		}
-		return list
-	case map[string]any:
-		members := make(map[string]any, len(value))
-		for name, element := range value {
-			members[name] = copied(element)
-		}
-		return members
+	if data, ok := value.([]byte); ok {
+		return append([]byte{}, data...)
 	}
-	return value
+	return mapped(value, copied)
 }
 
 // encode returns a value in the form of the protocol.

@@ -9,8 +9,7 @@ export class Child {
   #process
   #observer
   #parts = []
-  #waiting = new Map()
-  #last = 0
+  #waiting = [] // In the order of the requests, and so of the answers: all may have one ID.
   #failure
   hello
   isOver = false
@@ -33,11 +32,10 @@ export class Child {
 
   /** Sends a request, and calls `handler` with the answer, or with an error if the child ends before. */
   send(request, members, handler) {
-    const id = ++this.#last
-    const line = Buffer.from(stringify({ id, do: request, ...members }) + '\n')
+    const line = Buffer.from(stringify({ id: 0, do: request, ...members }) + '\n')
     const { maximum } = this.hello
     if (line.length > maximum) throw new InvalidValue(`The server takes requests of at most ${maximum} bytes; this one has ${line.length}.`)
-    this.#waiting.set(id, handler)
+    this.#waiting.push(handler)
     this.#process.stdin.write(line)
   }
 
@@ -72,11 +70,7 @@ export class Child {
       this.hello = line
       this.#observer.hello(this)
     } else if ('id' in line) {
-      // Without an ID it answers a line that is no request to the server, such as one with too large a number. Answers come in order.
-      const id = line.id ?? this.#waiting.keys().next().value
-      const handler = this.#waiting.get(id)
-      this.#waiting.delete(id)
-      handler?.(line)
+      this.#waiting.shift()?.(line)
     } else if ('watch' in line) {
       this.#observer.notice(line)
     }
@@ -87,7 +81,7 @@ export class Child {
     this.isOver = true
     this.#observer.over()
     const message = 'prefs serve ended before it answered; a change may have been made.'
-    for (const handler of this.#waiting.values()) {
+    for (const handler of this.#waiting) {
       try {
         handler({ error: { error: 'unavailable', code: 1, message } })
       } catch {

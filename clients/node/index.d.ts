@@ -1,28 +1,14 @@
-/** `name`, `code` and `message` are those of the server: the name of an exit code of `prefs`, the code, and a sentence. */
+/** Any error, with the `name`, the `code` and the `message` of `prefs`, or the name "hidden", "wrongType" or "unavailable". */
 export class CofferError extends Error {
   readonly code: number
   readonly store: string | null
 }
 /** There is no such setting, and no default. */
 export class NotFound extends CofferError {}
-/** The key does not open the store. */
-export class WrongKey extends CofferError {}
-/** The key file cannot be read, or is none, or the vault is locked. */
-export class KeyUnavailable extends CofferError {}
 /** The value does not fit the declaration of the setting, or its type. */
 export class InvalidValue extends CofferError {}
 /** The setting has another version than the one that was expected. */
 export class Conflict extends CofferError {}
-/** Another program has locked the store for too long. */
-export class Busy extends CofferError {}
-/** The store does not permit this. */
-export class Refused extends CofferError {}
-/** An administrator has locked the setting. */
-export class Locked extends CofferError {}
-/** The setting has a value, which this program has not asked for, or which is sealed. */
-export class Hidden extends CofferError {}
-/** The setting has a value of another type than the program asks for. */
-export class WrongType extends CofferError {}
 /** The server does not run, or has not answered; whether a change that was sent was made is then unknown. */
 export class Unavailable extends CofferError {}
 
@@ -68,7 +54,7 @@ export class Item {
   readonly problem?: string
   /** Whether it has a value or a default. */
   readonly isSet: boolean
-  /** Throws `NotFound` if there is none, and `Hidden` if it is a secret that was not asked for, or sealed. */
+  /** Throws `NotFound` if there is none, and "hidden" if it is a secret that was not asked for, or sealed. */
   readonly value: Value
 }
 
@@ -121,7 +107,7 @@ export class Settings {
   /** Why values may be old; null while they are not. */
   readonly problem: CofferError | null
   get(collection: string, key: string): Value
-  /** The value, else its declared default, else `fallback`. Throws `WrongType` if it is not of this kind. */
+  /** The value, else its declared default, else `fallback`. Throws "wrongType" if it is not of this kind. */
   get<K extends Kind>(collection: string, key: string, kind: K, fallback?: ValueOf<K>): ValueOf<K>
   /** The setting with its version and origin; one that is absent has version 0. */
   item(collection: string, key: string): Item

@@ -1,6 +1,6 @@
-// Settings that are read from memory, and follow the store.
+// Settings that are read from memory, and follow the store. index.d.ts has the documentation.
 import { Child, checked } from './child.js'
-import { Conflict, NotFound, Unavailable, WrongType, errorOf } from './errors.js'
+import { CofferError, Conflict, Unavailable, errorOf } from './errors.js'
 import { Item, Secret, encode } from './values.js'
 
 export * from './errors.js'
@@ -12,12 +12,6 @@ const known = new Set(['type', 'ifVersion', 'expiresIn', 'expiresAt', 'due', 'un
 const place = (collection, key) => `${collection?.length} ${collection}${key}`
 const commit = position => parseInt(position) || 0
 
-/**
- * Collections of a store, as they are now.
- *
- * A child, `prefs serve`, runs until `close()`. While it is away, for whatever reason, values stay as they were, `problem` says why,
- * and it is started again.
- */
 export class Settings {
   #program
   #arguments
@@ -32,10 +26,8 @@ export class Settings {
   #isClosing = false
   #idle = []
   #over
-  /** Why values may be old; null while they are not. */
   problem = null
 
-  /** Starts the child, and reads the collections. */
   static async open(collections, options = {}) {
     const settings = new Settings(collections, options)
     settings.#over = settings.#follow()
@@ -58,43 +50,34 @@ export class Settings {
     this.#wanted = { collections: [collections ?? app ?? ''].flat(), reveal }
   }
 
-  /** The value, else its declared default, else `fallback`. Throws `WrongType` if it is not of this kind: `Number`, `String`, …. */
   get(collection, key, kind, fallback) {
-    const item = this.#items.get(place(collection, key))
-    if (!item) {
-      if (fallback !== undefined) return fallback
-      throw new NotFound(`There is no ${collection}/${key}.`)
-    }
+    const item = this.item(collection, key)
+    if (!item.isSet && fallback !== undefined) return fallback
     const { value } = item
     if (!kind || (kind === Object ? value?.constructor === Object : value !== null && Object(value) instanceof kind)) return value
-    throw new WrongType(`${collection}/${key} has a value of type ${item.type}, and ${kind.name} was asked for.`)
+    throw new CofferError(`${collection}/${key} has a value of type ${item.type}, and ${kind.name} was asked for.`, 'wrongType')
   }
 
-  /** The setting with its version and origin; one that is absent has version 0. */
   item(collection, key) {
     return this.#items.get(place(collection, key)) ?? new Item({ collection, key, version: 0 })
   }
 
-  /** All that are set or have a default, by key. */
   items(collection) {
     return [...this.#items.values()].filter(item => item.collection === collection).sort((a, b) => (a.key < b.key ? -1 : 1))
   }
 
-  /** A secret, which is asked for now, and not kept. */
   async secret(collection, key) {
     const { value } = new Item(await this.request('get', { collection, key, reveal: true }))
     if (value instanceof Secret) return value
-    throw new WrongType(`${collection}/${key} is no secret.`)
+    throw new CofferError(`${collection}/${key} is no secret.`, 'wrongType')
   }
 
-  /** Calls `observer` with the newest item after each change of a key, or of any for null. Returns what ends it. */
   onChange(collection, key, observer) {
     const entry = { collection, key, observer }
     this.#observers.add(entry)
     return () => this.#observers.delete(entry)
   }
 
-  /** Sets a value with all checks of `prefs set`. Afterwards it is on the disk, and `get` has it. */
   async set(collection, key, value, options) {
     return new Item(await this.request('set', { collection, key, value: encode(value), ...checkedOptions(options) }))
   }
@@ -103,7 +86,6 @@ export class Settings {
     return new Item(await this.request('unset', { collection, key, ...checkedOptions(options) }))
   }
 
-  /** Sets what `change` makes of the present value, or of undefined, and returns it; again if another program was faster. */
   async update(collection, key, change, options) {
     let item = this.item(collection, key)
     for (let attempt = 0; attempt < 1000; attempt++) {
@@ -117,7 +99,6 @@ export class Settings {
     throw new Conflict(`Other programs changed ${collection}/${key} each time; nothing was changed.`)
   }
 
-  /** Changes that are made together, or not at all: `{ set: [collection, key, value, options] }` or `{ unset: [collection, key] }`. */
   async transaction(list, { checks = [] } = {}) {
     const answer = await this.request('transaction', {
       undeclared: list.some(({ set }) => set?.[3]?.undeclared),
@@ -130,7 +111,6 @@ export class Settings {
     return answer.items.map(item => new Item(item))
   }
 
-  /** Any request of the protocol: `ok` of its answer, or its error thrown. */
   async request(request, members = {}) {
     for (;;) {
       // Without waiting, if possible: what was asked for before `close` is sent before it.
@@ -140,7 +120,6 @@ export class Settings {
     }
   }
 
-  /** Ends the child. Values can still be read. */
   async close() {
     this.#isClosing = true
     this.#child?.close()
@@ -156,19 +135,16 @@ export class Settings {
     return this.#child
   }
 
-  #within(message, start) {
-    return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(new Unavailable(`${message} ${this.problem?.message ?? ''}`.trim())), this.#patience)
-      const settle = end => value => {
-        clearTimeout(timer)
-        end(value)
-      }
-      try {
-        start(settle(resolve))
-      } catch (error) {
-        settle(reject)(error)
-      }
-    })
+  async #within(message, start) {
+    let timer
+    try {
+      return await new Promise((resolve, reject) => {
+        timer = setTimeout(() => reject(new Unavailable(`${message} ${this.problem?.message ?? ''}`.trim())), this.#patience)
+        start(resolve)
+      })
+    } finally {
+      clearTimeout(timer)
+    }
   }
 
   #wake() {

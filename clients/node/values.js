@@ -1,14 +1,13 @@
 // Items and values, as JavaScript's and in the form of the protocol, which is that of `prefs export --format json`.
 import { randomUUID } from 'node:crypto'
-import { inspect } from 'node:util'
-import { Hidden, NotFound } from './errors.js'
+import { inspect, isDeepStrictEqual } from 'node:util'
+import { CofferError, NotFound } from './errors.js'
 
 const marks = new Set('$null $int $double $string $data $date $url $uuid $json $secret $dict'.split(' '))
 const from2001 = Date.UTC(2001)
 // Stands for a number that `JSON.parse` and `JSON.stringify` would round or write otherwise, in what JSON of this process has no other name for.
 const exact = `exact-${randomUUID()}`
 
-/** A secret, which is printed as its length. */
 export class Secret {
   #data
   constructor(value) {
@@ -18,7 +17,6 @@ export class Secret {
   get data() {
     return this.#data
   }
-  /** Throws for a secret that is not text. */
   get text() {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(this.#data)
   }
@@ -33,7 +31,6 @@ export class Secret {
   }
 }
 
-/** A UUID, which is no string to the store. */
 export class UUID {
   constructor(text) {
     this.text = text
@@ -43,48 +40,43 @@ export class UUID {
   }
 }
 
-/** JSON that the store keeps as one text. */
 export class Json {
   constructor(value) {
     this.value = value
   }
 }
 
-/** A value that JavaScript has no type for, such as a date beyond its calendar, in the form of the protocol. */
 export class Marked {
   constructor(form) {
     this.form = form
   }
 }
 
-/** A setting: its value, and what the store knows of it. */
 export class Item {
-  #text
+  #line
   #value
   constructor(line) {
     const { value, ...members } = line
     Object.assign(this, { type: null, origin: null, sealed: false }, members)
-    this.#text = JSON.stringify(line)
+    this.#line = line
     this.#value = value === undefined ? undefined : decode(value)
   }
-  /** Whether it has a value or a default. */
   get isSet() {
     return this.type !== null
   }
-  /** Throws `NotFound` if there is none, and `Hidden` if it is a secret that was not asked for, or sealed. */
   get value() {
-    const name = `${this.collection}/${this.key}`
     if (this.#value !== undefined) return this.#value
-    if (this.sealed) throw new Hidden(`${name} is sealed, and the vault is locked: prefs unlock opens it.`)
-    if (this.type === 'secret') throw new Hidden(`${name} is a secret: read it with secret(), or open with reveal.`)
-    if (this.isSet) throw new Hidden(`This item of ${name} is the answer to a change, without a value: read it with get().`)
-    throw new NotFound(`There is no ${name}.`)
+    const name = `${this.collection}/${this.key}`
+    if (!this.isSet) throw new NotFound(`There is no ${name}.`)
+    if (this.sealed) throw new CofferError(`${name} is sealed, and the vault is locked: prefs unlock opens it.`, 'hidden')
+    if (this.type === 'secret') throw new CofferError(`${name} is a secret: read it with secret(), or open with reveal.`, 'hidden')
+    throw new CofferError(`This item of ${name} is the answer to a change, without a value: read it with get().`, 'hidden')
   }
   copy() {
-    return new Item(JSON.parse(this.#text))
+    return new Item(this.#line)
   }
   equals(other) {
-    return other?.#text === this.#text
+    return isDeepStrictEqual(this.#line, other?.#line)
   }
 }
 
@@ -96,7 +88,6 @@ export function decode(value) {
   const [name] = names
   const content = value[name]
   switch (name) {
-    case exact: return BigInt(content)
     case '$null': return null
     case '$int': return Number.isSafeInteger(Number(content)) ? Number(content) : BigInt(content)
     case '$double': return { inf: Infinity, '-inf': -Infinity }[content] ?? NaN
@@ -104,7 +95,7 @@ export function decode(value) {
     case '$data': return Buffer.from(content, 'base64')
     case '$date': {
       const isText = typeof content === 'string'
-      const date = new Date(isText ? content : from2001 + decode(content) * 1000)
+      const date = new Date(isText ? content : from2001 + Number(decode(content)) * 1000)
       return Number.isNaN(date.getTime()) || (isText && !/^\d{4}-/.test(content)) ? new Marked(value) : date
     }
     case '$url':
@@ -114,18 +105,11 @@ export function decode(value) {
         return new Marked(value)
       }
     case '$uuid': return new UUID(content)
-    case '$json': return new Json(typeof content === 'string' ? inJson(parse(content)) : decode(content))
+    case '$json': return new Json(typeof content === 'string' ? parse(content) : decode(content))
     case '$secret': return new Secret(decode(content))
     case '$dict': return mapped(content, decode)
     default: return { [name]: decode(content) }
   }
-}
-
-/** The contents of a Json, in which names have no meaning but the one for numbers. */
-function inJson(value) {
-  if (Array.isArray(value)) return value.map(inJson)
-  if (value === null || typeof value !== 'object') return value
-  return exact in value ? BigInt(value[exact]) : mapped(value, inJson)
 }
 
 const mapped = (object, change) => Object.fromEntries(Object.entries(object).map(([name, element]) => [name, change(element)]))
@@ -144,7 +128,7 @@ export function encode(value) {
   if (value instanceof UUID) return { $uuid: value.text }
   if (value instanceof Marked) return value.form
   if (value instanceof Json) {
-    const text = stringify(value.value, (_, element) => (typeof element === 'bigint' ? exact + element : element))
+    const text = stringify(value.value)
     if (text === undefined) throw new TypeError(`A ${typeof value.value} is no JSON.`)
     return { $json: text }
   }
@@ -154,8 +138,8 @@ export function encode(value) {
   }
   if (typeof value === 'object' && [Object.prototype, null].includes(Object.getPrototypeOf(value))) {
     const members = mapped(value, encode)
-    const [name, ...others] = Object.keys(value)
-    return !others.length && marks.has(name) ? { $dict: members } : members
+    const names = Object.keys(value)
+    return names.length === 1 && marks.has(names[0]) ? { $dict: members } : members
   }
   throw new TypeError(`A ${value?.constructor?.name ?? typeof value} cannot be stored.`)
 }
@@ -163,26 +147,17 @@ export function encode(value) {
 /** JSON whose integers beyond 2^53 are exact, which `JSON.parse` rounds. */
 export function parse(line) {
   if (!/\d{16}/.test(line)) return JSON.parse(line)
-  let text = ''
-  for (let start = 0; start < line.length; ) {
-    const quote = line.indexOf('"', start)
-    const between = quote < 0 ? line.slice(start) : line.slice(start, quote)
-    text += between.replace(/-?\d+(\.\d+)?([eE][-+]?\d+)?/g, number =>
-      /^-?\d+$/.test(number) && !Number.isSafeInteger(Number(number)) ? `{"${exact}":"${number}"}` : number)
-    if (quote < 0) break
-    let end = quote
-    let slashes
-    do {
-      end = line.indexOf('"', end + 1)
-      for (slashes = 0; line[end - 1 - slashes] === '\\'; ) slashes++
-    } while (slashes % 2)
-    text += line.slice(quote, end + 1)
-    start = end + 1
-  }
-  return JSON.parse(text)
+  let isText = false
+  const marked = line.replace(/\\.|"|[-+.eE\d]+/g, part => {
+    if (part === '"') isText = !isText
+    const isLarge = !isText && /^-?\d+$/.test(part) && !Number.isSafeInteger(Number(part))
+    return isLarge ? `{"${exact}":"${part}"}` : part
+  })
+  return JSON.parse(marked, (_, value) => (value?.[exact] === undefined ? value : BigInt(value[exact])))
 }
 
 /** The opposite of `parse`, for what `encode` returns. */
-export function stringify(value, replacer) {
-  return JSON.stringify(value, replacer)?.replace(new RegExp(`"${exact}([^"]*)"`, 'g'), '$1')
+export function stringify(value) {
+  const marked = JSON.stringify(value, (_, element) => (typeof element === 'bigint' ? exact + element : element))
+  return marked?.replace(new RegExp(`"${exact}([^"]*)"`, 'g'), '$1')
 }

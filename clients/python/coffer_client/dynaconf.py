@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .settings import Settings
+from .values import plain
 
 
 def load(obj: Any, env: str | None = None, silent: bool = True, key: str | None = None, filename: str | None = None) -> None:
@@ -15,9 +16,9 @@ def load(obj: Any, env: str | None = None, silent: bool = True, key: str | None 
     """
     options = dict(obj.get("COFFER_FOR_DYNACONF"))
     collections = options.pop("collections")
-    with Settings(*collections, **options) as settings:
+    with Settings(*collections, **options | {"reveal": True}) as settings:
         for collection in collections:
             for item in settings.items(collection):
                 name = item.key.replace("-", "_").upper()
                 if key is None or key.upper() == name:
-                    obj.set(name, settings.plain(collection, item.key), loader_identifier="coffer")
+                    obj.set(name, plain(item.value), loader_identifier="coffer")

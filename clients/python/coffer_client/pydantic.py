@@ -8,6 +8,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
 from .settings import Settings
+from .values import plain
 
 
 class CofferSource(PydanticBaseSettingsSource):
@@ -20,8 +21,9 @@ class CofferSource(PydanticBaseSettingsSource):
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
         name = field.alias or field_name
         for key in (name, name.replace("_", "-")):
-            if self._settings.item(self._collection, key).is_set:
-                return self._settings.plain(self._collection, key), name, False
+            item = self._settings.item(self._collection, key)
+            if item.is_set:
+                return plain(self._settings.secret(self._collection, key) if item.type == "secret" else item.value), name, False
         return None, name, False
 
     def __call__(self) -> dict[str, Any]:

@@ -12,12 +12,11 @@ import re
 import threading
 import time
 import weakref
-from concurrent.futures import Future
-from typing import Any, Callable, Sequence, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Callable, Iterator, Sequence, TypedDict, TypeVar, Unpack, overload
 
-from .child import Child, Line, checked
-from .errors import CofferError, Conflict, NotFound, Unavailable, WrongType
-from .values import JSON, NOTHING, Item, Secret, encode
+from .child import Child, Line, checked, error_of
+from .errors import CofferError, Conflict, Unavailable
+from .values import NOTHING, Item, Secret, encode
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -60,9 +59,9 @@ class Settings:
         self._items: dict[Place, Item] = {}
         self._position = ""
         self._child: Child | None = None
+        self._has_started = False
         self._current, self._closing, self._lock = threading.Event(), threading.Event(), threading.Condition()
-        self._started: Future[None] = Future()
-        self._observers: dict[object, tuple[str, str | None, Observer]] = {}
+        self._observers: dict[object, tuple[tuple[str, str | None], Observer]] = {}
         self._changed: dict[Place, None] = {}
         OPEN.add(self)
         self._follower = threading.Thread(target=self._follow, name="coffer", daemon=True)
@@ -70,11 +69,11 @@ class Settings:
         self._observing = threading.Thread(target=self._observe, name="coffer observers", daemon=True)
         self._observing.start()
         try:
-            self._started.result(patience)
-        except BaseException as error:
+            self._current.wait(patience)
+            if not self._has_started:
+                raise self.problem or Unavailable(f"prefs serve has not answered for {patience} s.")
+        except BaseException:
             self.close()
-            if isinstance(error, TimeoutError):
-                raise Unavailable(f"prefs serve has not answered for {patience} s.") from None
             raise
 
     @overload
@@ -85,21 +84,16 @@ class Settings:
     def get(self, collection: str, key: str, kind: type[T], default: D) -> T | D: ...
 
     def get(self, collection: str, key: str, kind: type[Any] = object, default: Any = NOTHING) -> Any:
-        """The value, else its declared default, else `default`. `WrongType` if it is not of this kind; an int is a float, too."""
-        item = self._items.get((collection, key))
-        if item is None:
-            if default is NOTHING:
-                raise NotFound(f"There is no {collection}/{key}.")
+        """The value, else its declared default, else `default`. "wrongType" if it is not of this kind; an int is a float, too."""
+        item = self.item(collection, key)
+        if default is not NOTHING and not item.is_set:
             return default
         value = item.value
-        if isinstance(value, bool):
-            if kind is bool or kind is object:
-                return value
-        elif isinstance(value, kind):
-            return value
-        elif kind is float and isinstance(value, int):
+        if kind is float and type(value) is int:
             return float(value)
-        raise WrongType(f"{collection}/{key} has a value of type {type(value).__name__}, and {kind.__name__} was asked for.")
+        if isinstance(value, kind) and (kind in (bool, object) or not isinstance(value, bool)):
+            return value
+        raise CofferError(f"{collection}/{key} has a value of type {type(value).__name__}, and {kind.__name__} was asked for.", "wrongType")
 
     def item(self, collection: str, key: str) -> Item:
         """The setting with its version and origin; one that is absent has version 0."""
@@ -116,28 +110,21 @@ class Settings:
         value = Item.of(self.request("get", collection=collection, key=key, reveal=True)).value
         if isinstance(value, Secret):
             return value
-        raise WrongType(f"{collection}/{key} has a value of type {type(value).__name__}, and is no secret.")
-
-    def plain(self, collection: str, key: str) -> Any:
-        """The value for programs that know nothing of this package: secrets, which are asked for, and JSON as what is in them."""
-        item = self.item(collection, key)
-        value = self.secret(collection, key) if item.type == "secret" else item.value
-        return value.text if isinstance(value, Secret) else value.value if isinstance(value, JSON) else value
+        raise CofferError(f"{collection}/{key} has a value of type {type(value).__name__}, and is no secret.", "wrongType")
 
     def on_change(self, collection: str, key: str | None, observer: Observer) -> Callable[[], object]:
         """Calls `observer` with the newest item after changes of a key, or of any for None; on one thread for all. Returns what ends it."""
         entry = object()
-        self._observers[entry] = (collection, key, observer)
+        self._observers[entry] = ((collection, key), observer)
         return lambda: self._observers.pop(entry, None)
 
     def set(self, collection: str, key: str, value: Any, **options: Unpack[Options]) -> Item:
         """Sets a value with all checks of `prefs set`. When this returns it is on the disk, and `get` has it."""
         return Item.of(self.request("set", collection=collection, key=key, value=encode(value), **_members(options)))
 
-    def unset(self, collection: str, key: str, if_version: int | None = None) -> Item:
-        """Removes a value; a default may be in force then."""
-        version = {} if if_version is None else {"ifVersion": if_version}
-        return Item.of(self.request("unset", collection=collection, key=key, **version))
+    def unset(self, collection: str, key: str, **options: Unpack[Options]) -> Item:
+        """Removes a value; a default may be in force then. Of the options, only `if_version` counts."""
+        return Item.of(self.request("unset", collection=collection, key=key, **_members(options)))
 
     def update(self, collection: str, key: str, change: Callable[[Any], Any], **options: Unpack[Options]) -> Any:
         """Sets what `change` makes of the present value, or of None, and returns it; again if another program was faster."""
@@ -152,9 +139,15 @@ class Settings:
             time.sleep(random.random() * min(attempt, 20) / 1000)
         raise Conflict(f"Other programs changed {collection}/{key} each time; nothing was changed.")
 
-    def transaction(self) -> Transaction:
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Transaction]:
         """Changes that are made together, or not at all, at the end of a `with` block."""
-        return Transaction(self)
+        transaction = Transaction()
+        yield transaction
+        if transaction.changes:
+            undeclared = any(change.get("set", {}).get("undeclared") for change in transaction.changes)
+            answer = self.request("transaction", checks=transaction.checks, changes=transaction.changes, undeclared=undeclared)
+            transaction.items = [Item.of(item) for item in answer["items"]]
 
     def request(self, do: str, **members: Any) -> Line:
         """Any request of the protocol; `ok` of its answer, or its error raised."""
@@ -171,7 +164,7 @@ class Settings:
                 answer = answers.get(timeout=self._patience)
             except queue.Empty:
                 raise Unavailable(f"prefs serve has not answered for {self._patience} s; a change may still be made.") from None
-            if do in CHANGES or "error" not in answer or answer["error"]["error"] != Unavailable.name:
+            if do in CHANGES or "error" not in answer or answer["error"]["error"] != "unavailable":
                 return checked(answer)
 
     def close(self) -> None:
@@ -198,24 +191,20 @@ class Settings:
         self._current.set()
         self._closing.set()
         if self._child:
-            self._child.leave()
+            self._child.input.close()  # The child is that of the other process, and must not have its input from two.
         self._child, self.problem = None, Unavailable("The settings were opened before this process was forked; open them in it.")
 
     def _follow(self) -> None:
         """Starts one child after another."""
         delay = 0.05
         while not self._closing.is_set():
+            # In the place of a store that is away, another one would be empty.
+            command = self._command + ["--must-exist"] * self._has_started
             try:
-                # In the place of a store that is away, another one would be empty.
-                command = self._command + ["--must-exist"] * self._started.done()
                 self._child = child = Child(command, self._patience, self._notice)
                 try:
                     if not self._closing.is_set():  # Else `close` may not have seen this child.
-                        child.read_hello()
-                        self._position = ""
-                        child.send("watch", {**self._wanted, "values": True}, checked)
-                        self._ask(child)
-                        child.follow()
+                        child.follow(self._begin)
                     self.problem = Unavailable("prefs serve has ended.")
                 finally:
                     delay = 0.05 if self._current.is_set() else delay
@@ -225,43 +214,45 @@ class Settings:
                 self.problem = error
             except Exception as error:
                 self.problem = Unavailable(f"What prefs serve has sent is not understood: {error!r}.")
-            if not self._started.done():
-                self._started.set_exception(self.problem or Unavailable("prefs serve has ended."))
+            if not self._has_started:
                 break
             self._closing.wait(delay)
             delay = min(delay * 2, 5)
-        self.problem = Unavailable("The settings are closed.")
-        self._current.set()  # So that no request waits.
+        if self._has_started:
+            self.problem = Unavailable("The settings are closed.")
+        self._closing.set()
+        self._current.set()  # So that nothing waits.
+
+    def _begin(self, child: Child) -> None:
+        self._position = ""
+        child.send("watch", {**self._wanted, "values": True}, checked)
+        self._ask(child)
 
     def _ask(self, child: Child) -> None:
-        with contextlib.suppress(Unavailable):  # The next child is asked as well.
-            child.send("snapshot", self._wanted, self._fill)
+        def ask() -> None:
+            with contextlib.suppress(Unavailable):  # The next child is asked as well.
+                child.send("snapshot", self._wanted, lambda answer: self._fill(child, checked(answer)))
 
-    def _fill(self, answer: Line) -> None:
-        """Takes a snapshot."""
-        ok = checked(answer)
-        if _number(ok["position"]) < _number(self._position):
-            return self._ask_soon()  # A newer notice came before it.
-        items = {(item.collection, item.key): item for item in map(Item.of, ok["items"]) if item.is_set}
+        # Not on this thread, which must read: the child may wait for that before it reads itself.
+        threading.Thread(target=ask, daemon=True).start()
+
+    def _fill(self, child: Child, snapshot: Line) -> None:
+        if _number(snapshot["position"]) < _number(self._position):
+            return self._ask(child)  # A newer notice came before it.
+        items = {(item.collection, item.key): item for item in map(Item.of, snapshot["items"]) if item.is_set}
         with self._lock:
-            if self._started.done():
+            if self._has_started:
                 self._changed |= {place: None for place in [*self._items, *items] if self._items.get(place) != items.get(place)}
-            self._items, self._position, self.problem = items, ok["position"], None
+            self._items, self._position, self.problem, self._has_started = items, snapshot["position"], None, True
             self._lock.notify_all()
         self._current.set()
-        if not self._started.done():
-            self._started.set_result(None)
 
-    def _ask_soon(self) -> None:
-        # Not on this thread, which must read: the child may wait for that before it reads itself.
-        threading.Thread(target=self._ask, args=(self._child,), daemon=True).start()
-
-    def _notice(self, notice: Line) -> None:
+    def _notice(self, child: Child, notice: Line) -> None:
         if "unavailable" in notice:
-            self.problem = CofferError.of(notice["unavailable"])
+            self.problem = error_of(notice["unavailable"])
         elif "changes" not in notice:
             self._position = notice.get("position", self._position)  # Of a replaced store, it may be lower.
-            self._ask_soon()
+            self._ask(child)
         elif _number(notice["position"]) >= _number(self._position):  # Else the snapshot has it, and what came after it.
             with self._lock:
                 for item in (Item.of(change["item"]) for change in notice["changes"]):
@@ -276,48 +267,35 @@ class Settings:
         while True:
             with self._lock:
                 self._lock.wait_for(lambda: self._changed or self._closing.is_set())
-                if not self._changed:
-                    return
                 changed, self._changed = self._changed, {}
-                calls = [
-                    (observer, self.item(*place)) for place in changed for collection, key, observer in list(self._observers.values())
-                    if place[0] == collection and key in (None, place[1])
-                ]
-            for observer, item in calls:
-                try:
-                    observer(item)
-                except BaseException:  # sys.exit() ends no thread, either.
-                    logging.getLogger("coffer_client").exception("An observer of %s/%s failed.", item.collection, item.key)
+            if not changed:
+                return
+            for collection, key in changed:
+                for place, observer in list(self._observers.values()):
+                    if place in ((collection, key), (collection, None)):
+                        try:
+                            observer(self.item(collection, key))
+                        except BaseException:  # sys.exit() ends no thread, either.
+                            logging.getLogger("coffer_client").exception("An observer of %s/%s failed.", collection, key)
 
 
 class Transaction:
-    """Collects changes, and makes them at the end of its `with` block; `items` are the settings after it."""
+    """Collects changes; `items` are the settings after it."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._checks: list[Line] = []
-        self._changes: list[Line] = []
+    def __init__(self) -> None:
+        self.checks: list[Line] = []
+        self.changes: list[Line] = []
         self.items: list[Item] = []
 
     def check(self, item: Item) -> None:
         """`Conflict`, and no change, unless the setting still has the version of this item."""
-        self._checks.append({"collection": item.collection, "key": item.key, "version": item.version})
+        self.checks.append({"collection": item.collection, "key": item.key, "version": item.version})
 
     def set(self, collection: str, key: str, value: Any, **options: Unpack[Options]) -> None:
-        self._changes.append({"set": {"collection": collection, "key": key, "value": encode(value), **_members(options)}})
+        self.changes.append({"set": {"collection": collection, "key": key, "value": encode(value), **_members(options)}})
 
     def unset(self, collection: str, key: str) -> None:
-        self._changes.append({"unset": {"collection": collection, "key": key}})
-
-    def __enter__(self) -> Transaction:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None and self._changes:
-            undeclared = any(change.get("set", {}).get("undeclared") for change in self._changes)
-            members: Line = {"checks": self._checks, "changes": self._changes, "undeclared": undeclared}
-            answer = self._settings.request("transaction", **members)
-            self.items = [Item.of(item) for item in answer["items"]]
+        self.changes.append({"unset": {"collection": collection, "key": key}})
 
 
 def _members(options: Options) -> Line:

@@ -7,19 +7,21 @@ import datetime
 import json
 import math
 import uuid
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Callable
 from urllib.parse import urljoin
 
-from .errors import Hidden, NotFound
+from .errors import CofferError, NotFound
 
 EPOCH = datetime.datetime(2001, 1, 1, tzinfo=datetime.timezone.utc)
-MARKS = {"$null", "$int", "$double", "$string", "$data", "$date", "$url", "$uuid", "$json", "$secret", "$dict"}
 NOTHING: Any = object()
 
 
+@dataclass(unsafe_hash=True, repr=False)
 class Secret:
     """A secret, which is printed as its length."""
+
+    data: bytes
 
     def __init__(self, value: str | bytes) -> None:
         self.data = value.encode() if isinstance(value, str) else value
@@ -28,12 +30,6 @@ class Secret:
     def text(self) -> str:
         """`ValueError` for a secret that is not text."""
         return self.data.decode()
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Secret) and other.data == self.data
-
-    def __hash__(self) -> int:
-        return hash(self.data)
 
     def __repr__(self) -> str:
         return f"<secret: {len(self.data)} byte{'' if len(self.data) == 1 else 's'}>"
@@ -71,12 +67,12 @@ class Item:
     due: str | None = None
     sealed: bool = False
     problem: str | None = None
-    stored: Any = NOTHING
+    stored: Any = field(default=NOTHING, repr=False)
 
     @staticmethod
     def of(members: dict[str, Any]) -> Item:
         known = {name: members[name] for name in Item.__slots__ if name in members}
-        return Item(**known, stored=decode(members["value"])) if "value" in members else Item(**known)
+        return Item(**known, stored=decode(members["value"]) if "value" in members else NOTHING)
 
     @property
     def is_set(self) -> bool:
@@ -85,19 +81,22 @@ class Item:
 
     @property
     def value(self) -> Any:
-        """`NotFound` if there is none; `Hidden` if it is a secret that was not asked for, or sealed."""
+        """`NotFound` if there is none; "hidden" if it is a secret that was not asked for, or sealed."""
         if self.stored is not NOTHING:
             return self.stored
+        name = f"{self.collection}/{self.key}"
+        if not self.is_set:
+            raise NotFound(f"There is no {name}.")
         if self.sealed:
-            raise Hidden(f"{self.collection}/{self.key} is sealed, and the vault is locked: prefs unlock opens it.")
+            raise CofferError(f"{name} is sealed, and the vault is locked: prefs unlock opens it.", "hidden")
         if self.type == "secret":
-            raise Hidden(f"{self.collection}/{self.key} is a secret: read it with secret(), or give Settings reveal=True.")
-        if self.is_set:
-            raise Hidden(f"This item of {self.collection}/{self.key} is the answer to a change, without a value: read it with get().")
-        raise NotFound(f"There is no {self.collection}/{self.key}.")
+            raise CofferError(f"{name} is a secret: read it with secret(), or give Settings reveal=True.", "hidden")
+        raise CofferError(f"This item of {name} is the answer to a change, without a value: read it with get().", "hidden")
 
-    def __repr__(self) -> str:
-        return f"<{self.collection}/{self.key}: {'no value' if self.stored is NOTHING else repr(self.stored)}>"
+
+def plain(value: Any) -> Any:
+    """For programs that know nothing of this package."""
+    return value.text if isinstance(value, Secret) else value.value if isinstance(value, JSON) else value
 
 
 def decode(value: Any) -> Any:
@@ -106,50 +105,42 @@ def decode(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if len(value) == 1 and (mark := next(iter(value))) in MARKS:
-        return decode_marked(mark, value[mark])
-    return {key: decode(element) for key, element in value.items()}
+        return MARKS[mark](value[mark])
+    return decode_members(value)
 
 
-def decode_marked(mark: str, content: Any) -> Any:
-    match mark:
-        case "$null":
-            return None
-        case "$int":
-            return int(content)
-        case "$double":
-            return math.nan if content.startswith("0x") else float(content)
-        case "$data":
-            return base64.b64decode(content)
-        case "$date":
-            return date(decode(content))
-        case "$url":
-            return URL(content if isinstance(content, str) else urljoin(content[1], content[0]))
-        case "$uuid":
-            return uuid.UUID(content)
-        case "$json":
-            return JSON(json.loads(content) if isinstance(content, str) else decode(content))
-        case "$secret":
-            return Secret(decode(content))
-        case "$dict":
-            return {key: decode(element) for key, element in content.items()}
-    return content
+def decode_members(members: dict[str, Any]) -> dict[str, Any]:
+    return {key: decode(element) for key, element in members.items()}
 
 
-def date(content: str | float) -> Any:
+def decode_date(content: Any) -> Any:
     try:
         if isinstance(content, str):
             return datetime.datetime.fromisoformat(content)
-        return EPOCH + datetime.timedelta(seconds=content)
+        return EPOCH + datetime.timedelta(seconds=decode(content))
     except (ValueError, OverflowError):
         return Marked({"$date": content})
 
 
+MARKS: dict[str, Callable[[Any], Any]] = {
+    "$null": lambda _: None,
+    "$int": int,
+    "$double": lambda text: math.nan if text.startswith("0x") else float(text),
+    "$string": str,
+    "$data": base64.b64decode,
+    "$date": decode_date,
+    "$url": lambda url: URL(url if isinstance(url, str) else urljoin(url[1], url[0])),
+    "$uuid": uuid.UUID,
+    "$json": lambda content: JSON(json.loads(content) if isinstance(content, str) else decode(content)),
+    "$secret": lambda content: Secret(decode(content)),
+    "$dict": decode_members,
+}
+
+
 def encode(value: Any) -> Any:
-    if value is None or isinstance(value, (bool, int)):
-        return value
     if isinstance(value, URL):
         return {"$url": str(value)}
-    if isinstance(value, str):
+    if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else {"$double": str(value)}
@@ -159,14 +150,15 @@ def encode(value: Any) -> Any:
         if not all(isinstance(key, str) for key in value):
             raise TypeError("A dictionary whose keys are not all strings cannot be stored.")
         members = {key: encode(element) for key, element in value.items()}
-        return {"$dict": members} if len(members) == 1 and MARKS & members.keys() else members
+        return {"$dict": members} if len(members) == 1 and MARKS.keys() & members.keys() else members
     if isinstance(value, (bytes, bytearray)):
         return {"$data": base64.b64encode(value).decode()}
-    if isinstance(value, datetime.datetime) and value.tzinfo:
-        value = value.astimezone(datetime.timezone.utc)
+    if isinstance(value, datetime.datetime):
+        if not value.tzinfo:
+            raise TypeError("A datetime without a time zone cannot be stored.")
         if value.microsecond % 1000:
             return {"$date": (value - EPOCH).total_seconds()}
-        return {"$date": value.isoformat(timespec="milliseconds").replace("+00:00", "Z")}
+        return {"$date": value.astimezone(datetime.timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")}
     if isinstance(value, uuid.UUID):
         return {"$uuid": str(value)}
     if isinstance(value, Marked):
@@ -178,5 +170,5 @@ def encode(value: Any) -> Any:
             return {"$secret": value.text}
         except ValueError:
             return {"$secret": encode(value.data)}
-    raise TypeError(f"A {type(value).__name__} cannot be stored" + ("; give the date a time zone." if isinstance(
-        value, datetime.datetime) else ": use None, bool, int, float, str, bytes, datetime, UUID, list, dict, URL, JSON or Secret."))
+    raise TypeError(f"A {type(value).__name__} cannot be stored: use None, bool, int, float, str, bytes, datetime, UUID, list, dict, "
+                    "URL, JSON or Secret.")
