@@ -304,7 +304,8 @@ export class SettingsList {
 
   settingRow(index, setting, properties) {
     const pending = this.hooks.pendingFor(setting);
-    const words = [setting.changed && setting.declared && "changed", setting.problem && "problem", setting.locked && "locked", pending && "unsaved"];
+    // The last one is cut off where there is little room: that it is changed shows in the letters of its name, too.
+    const words = [pending && "unsaved", setting.problem && "problem", setting.locked && "locked", setting.changed && setting.declared && "changed"];
     const isInherited = setting.origin?.startsWith("parent:");
     const marked = this.isMarked(setting);
     properties.class = ["row", ...words.filter(Boolean), marked && "fresh", (setting.origin === "default" || isInherited) && "unset"]
