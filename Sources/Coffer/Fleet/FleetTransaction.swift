@@ -57,7 +57,10 @@ package struct FleetTransaction {
   }
 
   /// The name of this host, as its changes have it.
-  package var hostName: String { Author(text: session.core.authorText)?.host ?? "" }
+  package var hostName: String { Author(text: authorText)?.host ?? "" }
+
+  /// Who this program is, as its changes have it; see `Author`.
+  package var authorText: String { session.core.authorText }
 
   package func leave(_ fleet: Int64) throws { try changing { try tables.leave(fleet) } }
 
@@ -93,9 +96,12 @@ package struct FleetTransaction {
 
   // MARK: Records
 
+  /// The collections of which the fleet has something.
+  package func collections(of fleet: Int64) throws -> [String] { try reading { try tables.collections(of: fleet) } }
+
   /// Whether the fleet has anything of a collection.
   package func shares(_ collection: String, in fleet: Int64) throws -> Bool {
-    try reading { try tables.collections(of: fleet) }.contains { $0.utf8.elementsEqual(collection.utf8) }
+    try collections(of: fleet).contains { $0.utf8.elementsEqual(collection.utf8) }
   }
 
   package func record(_ key: String, in collection: String, of fleet: Int64) throws -> StoredRecord? {
@@ -132,8 +138,9 @@ package struct FleetTransaction {
 
   /// Removes what is known about the records of all other collections.
   package func removeRecords(of fleet: Int64, notIn collections: [String]) throws {
-    let known = try reading { try tables.collections(of: fleet) }
-    let other = known.filter { name in !collections.contains { $0.utf8.elementsEqual(name.utf8) } }
+    let other = try self.collections(of: fleet).filter { name in
+      !collections.contains { $0.utf8.elementsEqual(name.utf8) }
+    }
     guard !other.isEmpty else { return }
     try changing { for name in other { try tables.removeRecords(in: name, of: fleet) } }
   }

@@ -23,7 +23,8 @@ extension Fleet {
 
   /// Whether the last commit is older than this, or from a clock so far ahead that its time says nothing.
   private func isOlder(than age: Int64, _ head: Head, at now: Int64) -> Bool {
-    now - head.time > age || head.time - now > HybridClock.toleratedLead
+    // The time is what its author says, any number.
+    head.time < now - age || head.time > now + HybridClock.toleratedLead
   }
 
   /// In step, unless the last commit is too old, or a collection waits.

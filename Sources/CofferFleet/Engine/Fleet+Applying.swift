@@ -12,14 +12,20 @@ extension Fleet {
     let isJoining = before.head.isEmpty
     if isJoining {
       // For the second time, it continues where it was.
-      if let left = try transaction.leftFleet(before.fleet) { before = left }
-      membership.setID(before.id)
+      if let left = try transaction.leftFleet(before.fleet) {
+        before = left
+        membership.goOn(from: left)
+      }
       try membership.save(transaction)
     } else {
       try checkIsPresent(transaction)
     }
     var lost = try LostCollections(transaction, membership.id)
-    if !isJoining { try lost.follow(from: self.membership, to: membership.members, transaction) }
+    if isJoining {
+      try lost.follow(from: before, to: membership.members, transaction)
+    } else {
+      try lost.follow(from: self.membership, to: membership.members, transaction)
+    }
     try adoptCollections(of: membership, sinceJoining: isJoining ? before : nil, transaction)
     // Only with all records here can they be merged.
     let agreeing = view.isComplete ? self.agreeing : []
@@ -58,7 +64,7 @@ extension Fleet {
     var merge = try Merge(
       transaction: transaction, fleet: membership.id, before: before, members: membership.members, me: membership.me,
       agreed: consent.agreed, isJoining: isJoining, bases: bases)
-    let records = try opened(changes.present, prepared, membership)
+    let records = try opened(changes.present, prepared, head, membership)
     for (record, place, digest) in records { try merge.take(record, at: place, digest: digest) }
     // By key: under a new key they have other names.
     for row in changes.absent where try isStillNamed(row, membership.id, transaction) {
@@ -105,14 +111,15 @@ extension Fleet {
   ///
   /// - Returns: The records in key order, not in name order, so that the store's pages fill one after another.
   private func opened(
-    _ present: [(place: [UInt8], bytes: [UInt8], digest: [UInt8])], _ prepared: PreparedRecords?,
+    _ present: [(place: [UInt8], bytes: [UInt8], digest: [UInt8])], _ prepared: PreparedRecords?, _ head: Head,
     _ membership: Membership
   ) throws -> [OpenedRecord] {
     var authors = AuthorCheck(membership.members, in: membership.authority.fleet)
     let records = try present.map { place, bytes, digest -> OpenedRecord in
-      if let opened = prepared?.records[place]?.record { return (opened, place, digest) }
-      let record = try Record(opening: bytes, at: place, membership.keys)
-      try authors.check(record, FleetKeys.object(place))
+      let opened = prepared?.records[place]?.record
+      let record = try opened ?? Record(opening: bytes, at: place, membership.keys)
+      if opened == nil { try authors.check(record, FleetKeys.object(place)) }
+      try record.checkCounter(at: place, head)
       return (record, place, digest)
     }
     return records.sorted { ($0.record.collection, $0.record.key) < ($1.record.collection, $1.record.key) }

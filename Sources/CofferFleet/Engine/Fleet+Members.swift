@@ -95,8 +95,9 @@ extension Fleet {
   /// Its keys open nothing that is written after this returns: the fleet and the member's collections get new keys, and all records are
   /// sealed under them.
   ///
-  /// A state that cannot be verified does not prevent it: the member may have put it there. It is cut off, as far back as this host has
-  /// verified, and other hosts push their changes since then again. Records that are damaged or missing themselves do prevent it.
+  /// A state that cannot be verified, or does not follow, does not prevent it: the member may have put it there. It is cut off, as far back as
+  /// this host has verified, and other hosts push their changes since then again. Records that are missing or damaged themselves are
+  /// written again as this store has them; only in a collection that it has not taken, as its vault is locked, do they prevent it.
   ///
   /// - Throws: ``FleetError/notAllowed(role:)`` if this host is not an admin, `.memberNotFound`, `.lastAdmin`; what
   ///   ``sync()`` throws. The member then stays.
@@ -180,7 +181,7 @@ extension Fleet {
   func change(cutsDamageOff: Bool = false, _ body: (inout Members, Int64) throws -> Bool) async throws {
     do {
       try await sync()
-    } catch FleetError.damaged where cutsDamageOff {
+    } catch  where cutsDamageOff && Self.mayCutOff(error) {
       // It is read again below.
     }
     try await turns.take {
@@ -205,9 +206,9 @@ extension Fleet {
       let view: CarrierView?
       do {
         view = try await pull(comparesAll: !isPolite, report: &report)
-      } catch let damage as FleetError where cutsDamageOff && Self.mayRead(damage) {
+      } catch  where cutsDamageOff && Self.mayCutOff(error) {
         if isPolite { continue }
-        view = try await verifiedView(behind: damage)
+        view = try await verifiedView(behind: error)
       }
       guard membership.mayManage else { throw FleetError.notAllowed(role: membership.me.role) }
       if isPolite { guard try await settleEarlier() else { continue } }
@@ -226,6 +227,8 @@ extension Fleet {
         if try await publish(edition, over: isPolite ? nil : view) { return }
       } catch is Overtaken {
         try reload()
+      } catch where isPolite && cutsDamageOff && Self.mayCutOff(error) {
+        // Next time it goes on from what this store knows.
       }
     }
     throw FleetError.busy
@@ -283,7 +286,7 @@ extension Fleet {
       try backlog.save(transaction, of: old.id)
       // What was passed over stays as the store was in step with it.
       for record in resealed where backlog[record.collection] == nil {
-        guard var row = try transaction.record(named: record.earlier, of: old.id) else { continue }
+        guard var row = try record.own ?? transaction.record(named: record.earlier, of: old.id) else { continue }
         (row.name, row.digest) = (record.place, record.digest)
         try transaction.save(row, of: old.id)
       }
@@ -299,6 +302,8 @@ extension Fleet {
     let place: [UInt8]
     let object: CarrierObject
     let digest: [UInt8]
+    /// What the store knows of it if this host has written it again.
+    var own: StoredRecord?
   }
 
   /// What the head has of the collections with new keys, by folder.
@@ -350,16 +355,23 @@ extension Fleet {
     for (collection, earlier, digest) in verified.records {
       guard let keys = renewed.first(where: { $0.name.utf8.elementsEqual(collection.utf8) }) else { continue }
       let object = FleetKeys.object(earlier)
-      guard let bytes = objects[object] ?? nil, ConstantTime.isEqual(try bytes.digest, digest) else {
-        throw FleetError.damaged(object: object, reason: "it does not match commit \(old.seen)")
+      var record: Record
+      var own: StoredRecord?
+      if let bytes = objects[object] ?? nil, ConstantTime.isEqual(try bytes.digest, digest) {
+        // With its author's signature.
+        record = try Record(opening: bytes, at: earlier, old.keys)
+      } else {
+        guard view.isCutOff, let again = try written(earlier, by: next) else {
+          throw FleetError.damaged(object: object, reason: "it does not match commit \(old.seen)")
+        }
+        (record, own) = again
       }
-      // With its author's signature.
-      let record = try Record(opening: bytes, at: earlier, old.keys)
       let place = try record.place(keys)
       let sealed = try record.sealed(keys, at: place)
       resealed.append(
         Resealed(
-          collection: collection, earlier: earlier, place: place, object: sealed, digest: try sealed.bytes.digest))
+          collection: collection, earlier: earlier, place: place, object: sealed, digest: try sealed.bytes.digest,
+          own: own))
     }
     var rest = resealed.map { CarrierChange.put($0.object) }[...]
     while !rest.isEmpty {

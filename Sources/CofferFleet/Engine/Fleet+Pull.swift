@@ -188,6 +188,12 @@ extension Fleet {
     of opened: Opened, _ bytes: [UInt8], _ objects: [String: [UInt8]?] = [:]
   ) async throws -> Relation {
     let (seen, known, log) = (membership.seen, membership.stored.head, opened.head.log)
+    // Who skips numbers leaves none for others.
+    let greatest = membership.head == nil ? Head.greatestFirstNumber : seen + Head.greatestStep
+    guard opened.head.number <= greatest else {
+      throw FleetError.damaged(
+        object: Head.object, reason: "its author, \(opened.author), has skipped numbers up to \(opened.head.number)")
+    }
     guard let last = membership.head, bytes != known else { return .following }
     func has(_ digest: [UInt8], at index: UInt64) async throws -> Bool {
       var blocks: [String: [UInt8]] = [:]

@@ -51,7 +51,9 @@ extension Fleet {
     for (object, bytes) in objects {
       guard let bytes, let place = membership.keys.place(ofObject: object), FleetKeys.folder(of: place) == keys.folder
       else { continue }
-      try authors.check(try Record(opening: bytes, at: place, membership.keys), object)
+      let record = try Record(opening: bytes, at: place, membership.keys)
+      try record.checkCounter(at: place, head)
+      try authors.check(record, object)
       records.append((collection, place, try bytes.digest))
     }
     let set = try RecordSet(records.lazy.map { (CollectionKeys.name(of: $0.place), $0.digest) })

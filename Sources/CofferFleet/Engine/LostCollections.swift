@@ -34,18 +34,33 @@ struct LostCollections {
     let (agreed, backlog) = (
       try Consent(transaction, known.id, known.members).agreed, try Backlog(transaction, known.id)
     )
-    for name in agreed where !members.shares(name) && self[name] == nil {
-      let passed = backlog[name]
+    for name in agreed where !members.shares(name) {
       // Nothing of it was ever taken.
-      if passed?.isOfJoining ?? false { continue }
-      entries.append(
-        Entry(
-          collection: name, version: known.members.version, commit: passed?.commit ?? known.seen,
-          last: try transaction.lastNumber(),
-          changed: Dictionary(
-            try transaction.notInStep(in: name, of: known.id).map { (ByteString($0.key), $0.record) },
-            uniquingKeysWith: { first, _ in first })))
+      if try backlog[name]?.isOfJoining ?? false && !transaction.shares(name, in: known.id) { continue }
+      try lose(name, since: known.members.version, backlog[name]?.commit ?? known.seen, transaction, known.id)
     }
+  }
+
+  /// The same for a store that had left the fleet, and joins again with fewer collections.
+  mutating func follow(from left: StoredFleet, to members: Members, _ transaction: FleetTransaction) throws {
+    guard let id = left.id else { return }
+    entries.removeAll { entry in members.shared(entry.collection).map { $0.since > entry.version } ?? false }
+    let (version, backlog) = (try Authority(verified: left.authority).version, try Backlog(transaction, id))
+    for name in try transaction.collections(of: id) where !members.shares(name) {
+      try lose(name, since: version, backlog[name]?.commit ?? UInt64(clamping: left.number), transaction, id)
+    }
+  }
+
+  private mutating func lose(
+    _ name: String, since version: UInt32, _ commit: UInt64, _ transaction: FleetTransaction, _ fleet: Int64
+  ) throws {
+    guard self[name] == nil else { return }
+    entries.append(
+      Entry(
+        collection: name, version: version, commit: commit, last: try transaction.lastNumber(),
+        changed: Dictionary(
+          try transaction.notInStep(in: name, of: fleet).map { (ByteString($0.key), $0.record) },
+          uniquingKeysWith: { first, _ in first })))
   }
 
   /// Forgets collections that are taken again.

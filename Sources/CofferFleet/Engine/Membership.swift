@@ -144,13 +144,18 @@ final class Membership: @unchecked Sendable {
   func take(_ head: Head, _ bytes: [UInt8], _ sets: [[UInt8]: RecordSet], revision: String?? = nil, synced: Int64) {
     self.head = head
     self.sets = sets
-    stored.number = max(stored.number, Int64(head.number))
+    // Numbers that a member has skipped, and that were cut off, do not count: others would refuse the next one.
+    let seen = stored.number - Int64(head.number) > Int64(Head.greatestStep) ? 0 : stored.number
+    stored.number = max(seen, Int64(head.number))
     (stored.head, stored.sum, stored.synced) = (bytes, Self.bytes(sets), synced)
     if let revision { stored.revision = revision }
   }
 
-  /// Continues a row of the table `fleets`.
-  func setID(_ id: Int64?) { stored.id = id }
+  /// Continues a row of the table `fleets`, which a store keeps of a fleet that it has left.
+  func goOn(from left: StoredFleet) {
+    stored.id = left.id
+    stored.number = max(stored.number, left.number)
+  }
 
   func setRevision(_ revision: String?) { stored.revision = revision }
 

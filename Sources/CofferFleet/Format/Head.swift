@@ -26,6 +26,10 @@ struct Head: Equatable {
   var pieces: [PieceReference] = []
 
   static let pieceIDByteCount = 8
+  /// How far a head's number may be above the last one that a host has seen: more commits than were ever missed.
+  static let greatestStep: UInt64 = 1 << 32
+  /// The greatest number for a host that has seen none.
+  static let greatestFirstNumber: UInt64 = 1 << 52
   static let maximumPieceCount = 1024
 
   // MARK: Bytes

@@ -123,6 +123,15 @@ struct Record: Equatable, Sendable {
     }
   }
 
+  /// Checks that its setting was not changed more often than its collection, which a head has.
+  ///
+  /// Otherwise one change would leave no number for those of others.
+  func checkCounter(at place: [UInt8], _ head: Head) throws {
+    guard counter <= head.collection(FleetKeys.folder(of: place))?.number ?? 0 else {
+      throw FleetError.damaged(object: FleetKeys.object(place), reason: "its counter is above its collection's number")
+    }
+  }
+
   init(
     collection: String, key: String, counter: UInt64, clock: HybridClock, author: MemberID, writer: String,
     content: Content

@@ -50,6 +50,23 @@ struct AuthorTests {
     await #expect(throws: FleetError.self) { try await Host("late").join(invitation, carrier) }
   }
 
+  @Test("cannot count so far that no one can change its setting again: it is refused, and removed")
+  func greatCounter() async throws {
+    let hosts = try await fleet(of: "a", "b", "w", on: carrier)
+    try hosts[0].set("genuine", "x")
+    for host in hosts { try await host.sync() }
+    let last = Record.maximumCounter
+    try await commit(record("x", counter: last, clock: 2_000_000_000, by: hosts[2], "last"), by: hosts[2])
+    for host in [hosts[0], hosts[1]] {
+      let error = await #expect(throws: FleetError.self) { try await host.sync() }
+      #expect("\(try #require(error))".contains("its counter is above its collection's number"))
+    }
+    try await hosts[0].fleet.remove("w")
+    try hosts[1].set("later", "x")
+    for host in [hosts[1], hosts[0]] { try await host.sync() }
+    for host in [hosts[0], hosts[1]] { #expect(try host.get("x") == "later") }
+  }
+
   @Test(
     "who writes two contents of one change divides no one: all take the committed one, and have the other on record")
   func secondContent() async throws {

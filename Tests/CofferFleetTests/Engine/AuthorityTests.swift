@@ -92,7 +92,7 @@ struct AuthorityTests {
 
   /// What a member that is to be removed does to the carrier.
   enum Damage: CaseIterable {
-    case setDigest, recordCount, head, authority
+    case setDigest, recordCount, number, head, noHead, earlierHead, newerHead, authority, overwritten, deleted, junk
   }
 
   @Test(
@@ -101,34 +101,73 @@ struct AuthorityTests {
   func damage(_ damage: Damage) async throws {
     let hosts = try await fleet(of: "a", "b", "c", on: carrier)
     let (admin, b, c) = (hosts[0], hosts[1], hosts[2])
+    let earlier = try #require(carrier.objects[Head.object])
     try admin.set("1", "x")
     for host in hosts { try await host.sync() }
     // The admin has not seen this one.
     try b.set("2", "y")
+    if damage == .overwritten { try b.set("3", "x") }
     for host in [b, c] { try await host.sync() }
     let membership = await c.fleet.membership
+    let records = carrier.objects.keys.filter { $0.hasPrefix("r/") }
     switch damage {
-    case .setDigest, .recordCount:
+    case .setDigest, .recordCount, .overwritten, .deleted:
       let (folder, count) = (membership.first.folder, try #require(membership.head?.collections[0].recordCount))
-      let set = damage == .setDigest ? RecordSet() : try #require(membership.sets[folder])
+      let set = damage == .recordCount ? try #require(membership.sets[folder]) : RecordSet()
       let change = Membership.CollectionChange(set: set, recordCount: damage == .recordCount ? count + 1 : count)
       carrier.objects[Head.object] = try membership.nextHead([folder: change], time: 0).head
         .sealed(membership.keys, by: membership.identity)
+      if damage == .deleted { for name in records { carrier.objects[name] = nil } }
+    case .number:
+      var head = try membership.nextHead(time: 0).head
+      head.number = Record.maximumCounter
+      carrier.objects[Head.object] = try head.sealed(membership.keys, by: membership.identity)
     case .head: carrier.objects[Head.object]?[20] ^= 1
+    case .noHead: carrier.objects[Head.object] = nil
+    case .earlierHead: carrier.objects[Head.object] = earlier
+    case .newerHead: carrier.objects[Head.object]?[0] = 2
+    case .junk:
+      let folder = try #require(records.first).prefix { $0 != "/" } + "/" + membership.first.folder.hex
+      for number in 0..<3_000 {
+        let digits = String(number, radix: 16)
+        carrier.objects["\(folder)/" + String(repeating: "0", count: 64 - digits.count) + digits] = [0]
+      }
     case .authority: carrier.objects[Authority.object(membership.authority.version + 1)] = [1, 2, 3]
     }
-    for host in [admin, b] {
+    // What no head counts is seen only by those who read all.
+    for host in [admin, b] where damage != .junk {
       await #expect(throws: FleetError.self) { try await host.sync() }
     }
     try await admin.fleet.remove("c")
     await #expect(throws: FleetError.removed) { try await c.sync() }
     for _ in 0..<2 { for host in [b, admin] { try await host.sync() } }
+    let contents = ["x": damage == .overwritten ? "3" : "1", "y": "2"]
     for host in [admin, b] {
-      #expect(try host.contents() == ["x": "1", "y": "2"])
+      #expect(try host.contents() == contents)
       #expect(try await host.fleet.status().condition == .inStep)
     }
     let late = try await Host("late").join(admin, carrier)
-    #expect(try late.contents() == ["x": "1", "y": "2"])
+    #expect(try late.contents() == contents)
+  }
+
+  @Test("says that a fleet is stale whose last commit has an impossible time", arguments: [Int64.min, 0, Int64.max])
+  func impossibleTime(_ time: Int64) async throws {
+    let hosts = try await fleet(of: "a", "b", on: carrier)
+    try await hosts[0].fleet.setGreatestAge(.seconds(3_600))
+    try await hosts[1].sync()
+    let membership = await hosts[1].fleet.membership
+    carrier.objects[Head.object] = try membership.nextHead(time: time).head
+      .sealed(membership.keys, by: membership.identity)
+    carrier.compact()
+    try await hosts[0].fleet.takeAll()
+    guard case .stale = try await hosts[0].fleet.status().condition else {
+      return #expect(Bool(false), "an impossible time counts as recent")
+    }
+    // A commit of any host is a sign of life.
+    for host in hosts {
+      try await host.sync()
+      #expect(try await host.fleet.status().condition == .inStep)
+    }
   }
 
   @Test("is obeyed also by hosts that see the removed member's next commit first")

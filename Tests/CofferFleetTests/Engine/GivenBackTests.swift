@@ -55,6 +55,30 @@ struct GivenBackTests {
     for host in hosts { #expect(try host.contents() == ["kept": "old"]) }
   }
 
+  @Test(
+    "brings back nothing also if its host leaves before, and joins again without it, or with a locked vault",
+    arguments: [State.open, .locked])
+  func forgottenAfterLeaving(_ state: State) async throws {
+    let hosts = try await hosts(state, retentionDays: 1)
+    func setTime(_ day: Int64) { for host in hosts { host.setTime((20_000 + day) * 86_400) } }
+    setTime(0)
+    for key in ["gone", "kept"] { try hosts[0].set("old", key) }
+    for host in hosts { try await host.sync() }
+    try await hosts[1].fleet.leave()
+    try await hosts[0].fleet.remove("b")
+    if state == .locked { hosts[1].lock() }
+    let invitation = try await hosts[0].fleet.invite("b", role: .writer, collections: state == .open ? [] : nil)
+    try await hosts[1].join(invitation, carrier)
+    try await hosts[0].sync()
+    _ = try await takeAndGive(hosts, state) {
+      try hosts[0].set(nil, "gone")
+      try await hosts[0].sync()
+      setTime(10)
+      try await hosts[0].sync()
+    }
+    for host in hosts { #expect(try host.contents() == ["kept": "old"]) }
+  }
+
   @Test("merges what was changed and removed there, and not pushed, before it was taken", arguments: State.allCases)
   func notPushed(_ state: State) async throws {
     let hosts = try await hosts(state)

@@ -202,7 +202,7 @@ class Fleet:
                 raise damaged("the head's numbers are out of range")
         self.heads = {head.folder: head for head, _, _ in heads}
         self.log_count = reader.number(8)
-        if self.number > 1 << 60 or self.log_count >= self.number:
+        if self.number > 1 << 52 or self.log_count >= self.number:
             raise damaged("the head's numbers are out of range")
         self.log, left = [], self.log_count
         while left:
@@ -311,7 +311,7 @@ class Fleet:
         expected = hmac.new(collection.keys["names"], setting, hashlib.sha256).digest()[:20]
         if place[8:] != expected:
             raise damaged("a record's setting does not fit its name")
-        if not 1 <= counter <= 1 << 60 or form not in (1, 2, 3, 4):
+        if not 1 <= counter <= self.heads[place[:8]].number or form not in (1, 2, 3, 4):
             raise damaged("a record is invalid")
         if record.collection != collection.name:
             raise damaged("a record belongs to another collection")

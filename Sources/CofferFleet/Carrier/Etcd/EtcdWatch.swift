@@ -92,7 +92,7 @@ actor EtcdWatch {
       let range = EtcdJSON.range(from: session.address.prefix, toEndOf: session.address.prefix)
       let (transfer, endpoint) = try await session.stream(
         "/v3/watch",
-        "{\"create_request\":{\(range),\"start_revision\":\"\(revision.number + 1)\",\"progress_notify\":true,\"fragment\":true}}"
+        "{\"create_request\":{\(range),\"start_revision\":\"\(revision.number &+ 1)\",\"progress_notify\":true,\"fragment\":true}}"
       )
       connection = Connection(transfer: transfer, endpoint: endpoint)
     }
