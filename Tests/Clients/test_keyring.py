@@ -150,14 +150,15 @@ class TestIt(BackendBasicTests):
         self.assertEqual(set(self.keys()), set(apart))
 
     def test_of_two_that_are_set_at_once_the_later_one_stays(self) -> None:
-        """Another program sets the same password before a certain step of this one: list, status, set, list; with an item list, set, list, set."""
-        calls, other = self.folder / "calls", f"{ITEM}0000000000000001"
+        """Another program sets the same password before a certain step of this one: list, status, set, list; or list, set, with an item."""
+        calls, other, newer = self.folder / "calls", f"{ITEM}0000000000000001", f"{ITEM}0000000000000002"
         for present, step, key, wanted, kept in (
-            (None, 3, other, SECRET, None), (None, 4, other, "other", other), (other, 2, other, SECRET, other),
+            ([], 3, other, SECRET, None), ([], 4, other, "other", other), ([other], 2, other, SECRET, other),
+            ([other, newer], 2, other, SECRET, other),
         ):
             with self.subTest(present=present, step=step):
-                if present:
-                    self.prefs("set", "-c", "keyring", "--secret", present, "-", text="former")
+                for former in present:
+                    self.prefs("set", "-c", "keyring", "--secret", former, "-", text="former")
                 calls.write_text("")
                 command = f"{shlex.quote(str(self.bin))}/prefs set -c keyring --secret {shlex.quote(key)} -"
                 self.stand_in(f"echo >>{calls}; [ $(wc -l <{calls}) != {step} ] || printf other | {command}")
