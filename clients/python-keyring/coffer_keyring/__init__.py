@@ -109,7 +109,7 @@ class Keyring(KeyringBackend):
             match item.get("value"):
                 case {"$secret": str(password)} | {"$string": str(password)} | str(password):
                     return SimpleCredential(found[0].username, password)
-            if "type" in item:
+            if item["version"]:
                 raise KeyringError(
                     f"{item['key']} in the collection {self.prefs_collection} is not text; set the password again.")
             # It was removed in between, and there may be another one.
