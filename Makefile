@@ -79,7 +79,7 @@ test: test-deps lint ## Lint, build with warnings as errors, run all tests and t
 	  { Scripts/failed-tests .build/tests-swift-testing.xml; exit 1; }
 	Tests/Interop/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 	COFFER_WARNINGS_AS_ERRORS=1 $(MAKE) examples
-	@Scripts/install-programs.sh npm go=golang-go tsc=node-typescript
+	@Scripts/install-programs.sh npm go=golang-go tsc=node-typescript dbus-run-session=dbus-daemon gdbus=libglib2.0-bin secret-tool=libsecret-tools
 	Tests/Clients/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 	@Scripts/install-programs.sh direnv jq age git pass gpg=gnupg make docker-compose
 	Tests/Recipes/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"

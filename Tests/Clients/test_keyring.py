@@ -3,8 +3,8 @@
 
     test_keyring.py --bin DIR
 
-DIR holds the built prefs. The python3 that runs this has coffer_keyring and the packages of requirements.txt; COFFER_PACKAGES is a folder with
-the wheels of the packages, and with an environment, venv, that has no keyring.
+DIR holds the built prefs and prefs-keyring. The python3 that runs this has coffer_keyring and the packages of requirements.txt; COFFER_PACKAGES is
+a folder with the wheels of the packages, and with an environment, venv, that has no keyring.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import traceback
 from unittest import mock
 
 import coffer_keyring
-from coffer_keyring import Keyring, key
+from coffer_keyring import Keyring
 from keyring.errors import InitError, KeyringError, KeyringLocked, PasswordDeleteError, PasswordSetError
 
 from case import PATIENCE, ROOT, ClientsTestCase, main
@@ -32,7 +32,9 @@ from case import PATIENCE, ROOT, ClientsTestCase, main
 PACKAGES = pathlib.Path(os.environ.get("COFFER_PACKAGES", ""))
 BIN = pathlib.Path(sys.executable).parent
 SECRET = "s3cret/päß"
-TEXTS = ["", "a", "a/b", "/", '"', '","', '["a","b"]', "\\", "\n", "\x01\x1f\x7f", "pä", "pa\u0308", "\u2028", "\U0001f511", "ab" * 5000, " ", "-v"]
+ITEM = "application=Python%20keyring%20library&service=service&username=ada#"
+TEXTS = ["", "a", "a/b", "/", "&", "=", "#", "%", "%41", "%26", "a&b", "&username=", "#0123456789abcdef"]
+TEXTS += ["\\", "\n", "\x01\x1f\x7f", "pä", "pa\u0308", "\u2028", "\U0001f511", "ab" * 5000, " ", "-v"]
 
 
 class KeyringTestCase(ClientsTestCase):
@@ -52,6 +54,14 @@ class KeyringTestCase(ClientsTestCase):
         patch = mock.patch.dict(os.environ, variables, clear=True)
         patch.start()
         self.addCleanup(patch.stop)
+
+    def keys(self, collection: str = "keyring") -> list[str]:
+        return self.prefs("list", "-0", collection).split("\0")[:-1]
+
+    def key(self) -> str:
+        """That of the only item."""
+        (key,) = self.keys()
+        return key
 
     def seal(self) -> None:
         """With a vault that is locked at the end of the test, too."""
@@ -97,8 +107,9 @@ class TestIt(BackendBasicTests):
         self.assertEqual(self.run_program("keyring", "get", "https://example.org/", "ada").stdout.decode(), f"{SECRET}\n")
         self.assertEqual(
             self.run_program("keyring", "--mode", "creds", "get", "https://example.org/").stdout.decode(), f"ada\n{SECRET}\n")
-        self.assertEqual(self.prefs("get", "-n", "-c", "keyring", '["https://example.org/","ada"]'), SECRET)
-        self.assertEqual(self.prefs("type", "-c", "keyring", '["https://example.org/","ada"]'), "secret\n")
+        self.assertRegex(self.key(), "^application=Python%20keyring%20library&service=https://example.org/&username=ada#[0-9a-f]{16}$")
+        self.assertEqual(self.prefs("get", "-n", "-c", "keyring", self.key()), SECRET)
+        self.assertEqual(self.prefs("type", "-c", "keyring", self.key()), "secret\n")
         self.run_program("keyring", "del", "https://example.org/", "ada")
         self.run_program("keyring", "get", "https://example.org/", "ada", code=1)
         self.assertEqual(self.prefs("list", "keyring", code=3), "")
@@ -106,22 +117,65 @@ class TestIt(BackendBasicTests):
     def test_has_one_password_for_each_service_and_username(self) -> None:
         """The pairs of texts that look alike most, each through a process of its own."""
         pairs = [(service, name) for service in TEXTS for name in TEXTS if "" in (service, name) or service == name]
-        pairs += [("a", "b/c"), ("a/b", "c"), ('a","b', "c"), ("a", 'b","c'), ("a\\", '","b'), ('a\\","', "b"), ("ab", "c"), ("a", "bc")]
+        pairs += [("a", "b&c"), ("a&username=b", "c"), ("a", "b#c"), ("a#b", "c"), ("a%", "26b"), ("a", "%26b"), ("ab", "c"), ("a", "bc")]
         with concurrent.futures.ThreadPoolExecutor(4) as pool, self.assertWarns(DeprecationWarning):
             list(pool.map(lambda pair: self.keyring.set_password(*pair, repr(pair)), pairs))
             self.assertEqual(list(pool.map(lambda pair: self.keyring.get_password(*pair), pairs)), [repr(pair) for pair in pairs])
-        names = self.prefs("list", "-0", "keyring").split("\0")[:-1]
-        self.assertEqual(len(names), len(pairs))
+        self.assertEqual(len(self.keys()), len(pairs))
         for service in {service for service, _ in pairs}:
-            usernames = [name for place, name in sorted(pairs, key=lambda pair: key(KeyringError, *pair).encode()) if place == service]
-            self.assertEqual(self.keyring._usernames(service), usernames)
-            self.assertEqual(self.keyring.get_credential(service, None).username, usernames[0])
+            self.assertIn((service, self.keyring.get_credential(service, None).username), pairs)
+
+    def test_has_the_user_of_a_service_whose_password_was_set_last(self) -> None:
+        for number, username in enumerate(("ada", "bob", "ada")):
+            self.keyring.set_password("service", username, username * number)
+        self.assertEqual(self.keyring.get_credential("service", None).username, "ada")
+        self.assertEqual(self.keyring.get_credential("service", "bob").password, "bob")
+        self.assertIsNone(self.keyring.get_credential("service", "eve"))
+
+    def test_replaces_an_item_in_place_and_removes_others_of_its_name(self) -> None:
+        """Two programs that have set one at the same moment leave two."""
+        former = ["service=service&username=ada#0000000000000001", f"{ITEM}0000000000000003"]
+        former.append("service=service&username=ada&xdg:schema=x#0000000000000002")
+        apart = ["service=service&username=ada&x=y#0000000000000004", "service=service&username=adam#0000000000000005"]
+        for number, key in enumerate(former + apart):
+            self.prefs("set", "-c", "keyring", "--secret", key, "-", text=str(number))
+        self.assertEqual(self.keyring.get_password("service", "ada"), "2")
+        self.keyring.set_password("service", "ada", SECRET)
+        self.assertEqual(set(self.keys()), {former[2], *apart})
+        self.assertEqual(self.keyring.get_password("service", "ada"), SECRET)
+        for key in former[:2]:
+            self.prefs("set", "-c", "keyring", "--secret", key, "-", text="another")
+        self.assertEqual(self.keyring.get_password("service", "ada"), "another")
+        self.keyring.delete_password("service", "ada")
+        self.assertEqual(set(self.keys()), set(apart))
+
+    def test_of_two_that_are_set_at_once_the_later_one_stays(self) -> None:
+        """Another program sets the same password before a certain step of this one: list, status, set, list; or list, set, with an item."""
+        calls, other, newer = self.folder / "calls", f"{ITEM}0000000000000001", f"{ITEM}0000000000000002"
+        for present, step, key, wanted, kept in (
+            ([], 3, other, SECRET, None), ([], 4, other, "other", other), ([other], 2, other, SECRET, other),
+            ([other, newer], 2, other, SECRET, other),
+        ):
+            with self.subTest(present=present, step=step):
+                for former in present:
+                    self.prefs("set", "-c", "keyring", "--secret", former, "-", text="former")
+                calls.write_text("")
+                command = f"{shlex.quote(str(self.bin))}/prefs set -c keyring --secret {shlex.quote(key)} -"
+                self.stand_in(f"echo >>{calls}; [ $(wc -l <{calls}) != {step} ] || printf other | {command}")
+                self.keyring.set_password("service", "ada", SECRET)
+                self.assertGreaterEqual(len(calls.read_text()), step)
+                if kept:
+                    self.assertEqual(self.key(), kept)
+                else:
+                    self.assertNotEqual(self.key(), key)
+                self.assertEqual(self.keyring.get_password("service", "ada"), wanted)
+                self.keyring.delete_password("service", "ada")
 
     def test_keeps_any_password(self) -> None:
         for password in ("", "\0", "line\nline\r\n", "a\u0308", "\U0001f511", "\ufffe", "x" * 20_000_000, '{"$secret":"x"}', "<secret: 6 bytes>"):
             self.keyring.set_password("service", "ada", password)
             self.assertEqual(self.keyring.get_password("service", "ada"), password)
-            self.assertEqual(self.prefs("type", "-c", "keyring", '["service","ada"]'), "secret\n" if password else "string\n")
+            self.assertEqual(self.prefs("type", "-c", "keyring", self.key()), "secret\n" if password else "string\n")
 
     def test_refuses_what_cannot_be_kept_and_changes_nothing(self) -> None:
         self.keyring.set_password("service", "ada", SECRET)
@@ -136,19 +190,26 @@ class TestIt(BackendBasicTests):
                 self.keyring.delete_password(service, username)
             with self.assertRaisesRegex(KeyringError, r"U\+0000"):
                 self.keyring.get_credential(service, username)
-        self.assertEqual(self.prefs("list", "keyring"), '["service","ada"]\n')
+        self.assertTrue(self.key().startswith(ITEM))
 
     def test_ignores_other_settings_and_says_what_is_no_password(self) -> None:
-        for name in ("other", '["service", "spaces"]', '["service","a","b"]', '["service","a"', r'["service","\q"]', r'["service","\u0041"]'):
+        digits = "0123456789abcdef"
+        for name in (
+            "other", "service=service&username=a", f"service=service&username=a b#{digits}", f"service=service&username=%61#{digits}",
+            f"service=service&username=a%3D#{digits}", f"service=service&username=a%2#{digits}", f"service=service&username=a#{digits.upper()}",
+            f"service=service&username=a#{digits}0", f"username=a&service=service#{digits}", f"service=service#{digits}",
+            f"application=other&service=service&username=a#{digits}", f"service=service&username=a&z=#{digits}",
+        ):
             self.prefs("set", "-c", "keyring", name, "text")
         self.assertIsNone(self.keyring.get_credential("service", None))
-        self.prefs("set", "-c", "keyring", '["service","text"]', SECRET)
-        with self.assertRaises(KeyringError) as caught:
-            self.keyring.get_password("service", "text")
-        self.assertNotIn(SECRET, str(caught.exception))
-        self.prefs("set", "-c", "keyring", "--secret", "--hex", '["service","bytes"]', "-", text="ff00")
-        with self.assertRaisesRegex(KeyringError, r'\["service","bytes"\]'):
-            self.keyring.get_password("service", "bytes")
+        for text in (SECRET, "<secret: 6 bytes>"):
+            self.prefs("set", "-c", "keyring", ITEM + digits, text)
+            self.assertEqual(self.keyring.get_password("service", "ada"), text)
+        for command in (["--secret", "--hex", ITEM + digits, "-"], ["--int", ITEM + digits, "-"]):
+            self.prefs("set", "-c", "keyring", *command, text="7700ff" if "--hex" in command else "7700")
+            with self.assertRaisesRegex(KeyringError, f"{ITEM}{digits} in the collection keyring is not text") as caught:
+                self.keyring.get_password("service", "ada")
+            self.assertNotIn("7700", str(caught.exception))
 
     def test_goes_by_the_properties_of_keyring(self) -> None:
         self.prefs("init", "--store", "other store", "--key-file", "other key")
@@ -159,7 +220,8 @@ class TestIt(BackendBasicTests):
         Keyring().set_password("service", "ada", SECRET)
         self.assertIsNone(self.keyring.get_password("service", "ada"))
         other = ["--store", "other store", "--key-file", "other key"]
-        self.assertEqual(self.prefs("get", "-n", *other, "-c", "tokens", '["service","ada"]'), SECRET)
+        (key,) = self.prefs("list", *other, "tokens").splitlines()
+        self.assertEqual(self.prefs("get", "-n", *other, "-c", "tokens", key), SECRET)
 
     def test_lets_programs_use_it_at_once(self) -> None:
         """Each of six processes sets, reads and deletes ten of its own, and sets one that all share."""
@@ -179,8 +241,95 @@ for number in range(10):
         for process in processes:
             _, errors = process.communicate(timeout=PATIENCE)
             self.assertEqual((process.returncode, errors.decode()), (0, ""))
-        self.assertEqual(len(self.prefs("list", "keyring").splitlines()), 6 * 5 + 1)
+        self.assertEqual(len(self.keys()), 6 * 5 + 1)
         self.assertIn(self.keyring.get_password("shared", "ada"), "abcdef")
+
+
+class BesideTheSecretService(KeyringTestCase):
+    """With keyring's own backend for the Secret Service, on a bus of its own, and `prefs keyring` as the service."""
+
+    PROGRAM = """
+import subprocess
+from coffer_keyring import Keyring
+from keyring.backends.SecretService import Keyring as BusKeyring
+from keyring.errors import KeyringLocked, PasswordDeleteError
+
+ours, bus = Keyring(), BusKeyring()
+both = ((ours, bus), (bus, ours))
+
+def keys():
+    return subprocess.run(["prefs", "list", "keyring"], capture_output=True, text=True).stdout.splitlines()
+
+def label(attributes):
+    words = [word for pair in attributes.items() for word in pair]
+    done = subprocess.run(["secret-tool", "search", *words], capture_output=True, text=True)
+    return [line for line in done.stdout.splitlines() if line.startswith("label")][0]
+"""
+
+    def exchange(self, code: str) -> None:
+        (self.work / "exchange.py").write_text(self.PROGRAM + code)
+        # It ends with the bus, too.
+        self.run_program("dbus-run-session", "--", "sh", "-euc", f"""
+            prefs keyring &
+            trap 'kill $!; wait $! || true' EXIT
+            gdbus wait --session --timeout {PATIENCE} org.freedesktop.secrets
+            {shlex.quote(sys.executable)} exchange.py""")
+
+    def test_both_find_replace_and_delete_the_same_items(self) -> None:
+        self.exchange(f"""
+pairs = [("https://example.org/", "ada"), ("&username=", "a&b=c#% d"), ("%41\\n\\x01\\x7f", "pä\\u2028\U0001f511"), ("ab" * 500, "-v")]
+for one, other in both:
+    for service, username in pairs:
+        one.set_password(service, username, "one")
+        (key,) = keys()
+        assert other.get_password(service, username) == "one", service
+        for password in ("{SECRET}", "", "two\\n"):
+            other.set_password(service, username, password)
+            assert keys() == [key], service
+            found = one.get_credential(service, None), other.get_credential(service, None)
+            assert [(it.username, it.password) for it in found] == [(username, password)] * 2, found
+        other.delete_password(service, username)
+        assert [it.get_password(service, username) for it in both[0]] == [None, None]
+        for keyring in both[0]:
+            try:
+                keyring.delete_password(service, username)
+            except PasswordDeleteError:
+                continue
+            raise AssertionError("it has deleted what is not there")
+for one, other in both:
+    for number, username in enumerate(("bob", "ada", "eve", "ada")):
+        one.set_password("service", username, username * number)
+    assert [it.get_credential("service", None).username for it in both[0]] == ["ada", "ada"]
+    for username in ("bob", "ada", "eve"):
+        other.delete_password("service", username)
+""")
+
+    def test_shows_labels_as_its_readme_says(self) -> None:
+        self.exchange("""
+bus.set_password("service", "ada", "one")
+assert label({"service": "service"}) == "label = Password for 'ada' on 'service'"
+ours.set_password("service", "ada", "two")
+assert label({"service": "service"}) == "label = "
+subprocess.run(["secret-tool", "store", "--label=One", "service", "other", "username", "ada"], input=b"of secret-tool", check=True)
+assert [it.get_password("other", "ada") for it in both[0]] == ["of secret-tool"] * 2
+ours.set_password("other", "ada", "three")
+assert [it.get_password("other", "ada") for it in both[0]] == ["three"] * 2
+assert len(keys()) == 2
+""")
+
+    def test_both_seal_the_collection_before_its_first_password(self) -> None:
+        self.prefs("set", "other/name", "text")
+        self.prefs("seal", "other", "--vault-key-file", "vault")
+        self.addCleanup(self.prefs, "lock")
+        self.environment["PREFS_VAULT_KEY_FILE"] = str(self.work / "vault")
+        self.exchange("""
+for one, other in both:
+    one.set_password("service", "ada", "one")
+    status = subprocess.run(["prefs", "list", "--json", "keyring"], capture_output=True, text=True).stdout
+    assert '"sealed"' in status, status
+    assert other.get_password("service", "ada") == "one"
+    other.delete_password("service", "ada")
+""")
 
 
 class WhatGoesWrong(KeyringTestCase):
@@ -204,6 +353,18 @@ class WhatGoesWrong(KeyringTestCase):
         self.assertRaises(KeyringLocked, self.keyring.get_password, "service", "ada")
         self.use(self.environment | {"PREFS_VAULT_KEY_FILE": str(self.work / "vault")})
         self.assertEqual(self.keyring.get_password("service", "ada"), "another")
+
+    def test_a_first_password_waits_for_the_vault(self) -> None:
+        self.prefs("set", "other/name", "text")
+        self.prefs("seal", "other", "--vault-key-file", "vault")
+        self.addCleanup(self.prefs, "lock")
+        with self.assertRaises(KeyringLocked) as caught:
+            self.keyring.set_password("service", "ada", SECRET)
+        self.prefs("list", "keyring", code=3)
+        self.run_program(*shlex.split(str(caught.exception).partition("Run: ")[2]), "--vault-key-file", "vault")
+        self.keyring.set_password("service", "ada", SECRET)
+        self.prefs("lock")
+        self.assertRaises(KeyringLocked, self.keyring.get_password, "service", "ada")
 
     def test_says_how_to_create_a_store_that_is_missing(self) -> None:
         missing = self.keyring.with_properties(prefs_store=str(self.work / "no store"), prefs_key_file=str(self.work / "its key"))
@@ -268,7 +429,7 @@ class WhatGoesWrong(KeyringTestCase):
         self.run_program("keyring", "get", "service", "ada")
         self.keyring.delete_password("service", "ada")
         self.keyring.set_password("service", "ada", SECRET)
-        self.assertEqual(record.read_text().count("\nPREFS_STORE="), 6)
+        self.assertEqual(record.read_text().count("\nPREFS_STORE="), 14)
         for file in self.folder.rglob("*"):
             if file.is_file():
                 self.assertNotIn(SECRET.encode(), file.read_bytes(), file)
