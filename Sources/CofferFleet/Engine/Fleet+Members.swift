@@ -227,7 +227,7 @@ extension Fleet {
         if try await publish(edition, over: isPolite ? nil : view) { return }
       } catch is Overtaken {
         try reload()
-      } catch where isPolite && cutsDamageOff && Self.mayCutOff(error) {
+      } catch  where isPolite && cutsDamageOff && Self.mayCutOff(error) {
         // Next time it goes on from what this store knows.
       }
     }
