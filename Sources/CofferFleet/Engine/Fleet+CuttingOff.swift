@@ -2,7 +2,7 @@ import Coffer
 import CofferCrypto
 
 extension Fleet {
-  /// Whether an error says that the carrier has no state that follows the one that this store is in step with: whoever can write there can
+  /// Whether an error says that the carrier has no state that follows the one that this store is in step with: anyone who can write there can
   /// cause that.
   static func mayCutOff(_ error: any Error) -> Bool {
     switch error {
