@@ -25,6 +25,8 @@ struct ServedStore: Sendable {
     let failure =
       switch error {
       case let failure as Failure: failure
+      // No conflict, which clients try again.
+      case CofferError.storeReplaced: Failure(.storeNotFound, "\(error)")
       case let error as CofferError: Failure(error, force: nil, undeclared: "\"undeclared\":true")
       default: Failure(.other, "an unexpected error of type \(type(of: error)). Nothing was changed.")
       }

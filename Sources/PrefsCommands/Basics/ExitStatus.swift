@@ -30,7 +30,7 @@ package enum ExitStatus: Int32, CaseIterable {
     case .other: "any other failure; diff: there are differences"
     case .usage: "wrong usage, or a secret given as an argument; diff: any other failure"
     case .notFound: "key or collection not found; fleet: no such fleet, member or conflict"
-    case .storeNotFound: "store not found, or replaced while it was open"
+    case .storeNotFound: "store not found"
     case .wrongKey: "wrong key or passphrase"
     case .keyUnavailable: "key unavailable: missing file, failed command, no terminal to ask on, vault locked"
     case .integrity:

@@ -59,8 +59,8 @@ extension CofferError {
   /// The exit code for this error.
   package var exitStatus: ExitStatus {
     switch self {
-    case .storeNotFound, .storeReplaced: .storeNotFound
-    case .storeExists, .fileExists, .versionMismatch, .vaultExists, .conflictingDeclarations,
+    case .storeNotFound: .storeNotFound
+    case .storeReplaced, .storeExists, .fileExists, .versionMismatch, .vaultExists, .conflictingDeclarations,
       .retypedInPlace:
       .conflict
     case .usedUnderAnotherName: .conflict
