@@ -5,6 +5,7 @@
 //   swift run --package-path .. Shop STORE KEYFILE 8082
 
 import Coffer
+import CofferMaintenance
 import Foundation
 import Hummingbird
 import Logging
