@@ -33,9 +33,8 @@ struct Shop {
       do {
         try await settings.set(greeting, for: .greeting, durability: .committed)
         return Response(status: .noContent)
-      } catch let error as CofferError {
-        guard case .invalidSettings = error else { throw error }
-        return .text("\(error)\n", .unprocessableContent)
+      } catch CofferError.invalidValue(_, let key, let reason) {
+        return .text("\(key) must be \(reason).\n", .unprocessableContent)
       }
     }
     router.get("/health") { _, _ -> Response in
