@@ -12,10 +12,8 @@ extension Fleet {
     let isJoining = before.head.isEmpty
     if isJoining {
       // For the second time, it continues where it was.
-      if let left = try transaction.leftFleet(before.fleet) {
-        before = left
-        membership.goOn(from: left)
-      }
+      if let left = try transaction.leftFleet(before.fleet) { before = left }
+      membership.goOn(from: before)
       try membership.save(transaction)
     } else {
       try checkIsPresent(transaction)

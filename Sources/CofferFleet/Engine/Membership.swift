@@ -151,10 +151,10 @@ final class Membership: @unchecked Sendable {
     if let revision { stored.revision = revision }
   }
 
-  /// Continues a row of the table `fleets`, which a store keeps of a fleet that it has left.
-  func goOn(from left: StoredFleet) {
-    stored.id = left.id
-    stored.number = max(stored.number, left.number)
+  /// Continues a row of the table `fleets`; a store keeps one also of a fleet that it has left.
+  func goOn(from row: StoredFleet) {
+    stored.id = row.id
+    stored.number = max(stored.number, row.number)
   }
 
   func setRevision(_ revision: String?) { stored.revision = revision }
