@@ -30,7 +30,7 @@ package final class FileWatcher: @unchecked Sendable {
 
     package static let systemInstance: Instance = { inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC)) }
 
-    /// Watches the folder of `path`, inotify(7), because the log is created and deleted, and the store may be replaced.
+    /// Watches the folder of `path`, inotify(7), because the log is created and deleted, and the store may be replaced or removed.
     package init(
       path: String, queue: DispatchQueue, instance: Instance = systemInstance,
       _ handler: @escaping @Sendable () -> Void
@@ -39,7 +39,7 @@ package final class FileWatcher: @unchecked Sendable {
       let log = name + "-wal"
       let descriptor = instance()
       var code = descriptor < 0 ? errno : 0
-      let events = UInt32(IN_CLOSE_NOWRITE | IN_CLOSE_WRITE | IN_MOVED_TO)
+      let events = UInt32(IN_CLOSE_NOWRITE | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE)
       if descriptor >= 0, inotify_add_watch(descriptor, FilePath.folder(above: path), events) < 0 {
         code = errno
         close(descriptor)
@@ -52,7 +52,7 @@ package final class FileWatcher: @unchecked Sendable {
         guard code == 0 else { throw StorageError(errno: code, path: path) }
         sources = [
           Self.source(descriptor, queue, handler) { event, changed in
-            // Another store is renamed or copied there; of ours, this says that a program has closed it.
+            // Another store is renamed or copied there, or ours is gone; of ours, this also says that a program has closed it.
             changed == (event.mask & UInt32(IN_CLOSE_NOWRITE) != 0 ? log : name)
           }
         ]

@@ -29,6 +29,32 @@ import Testing
     #expect(await errors.next()?.error as? CofferError == .busy)
     try await database.close()
   }
+
+  @Test("2.6 is reported once its file is removed, without a use of it, and once it is put back")
+  func removed() async throws {
+    let store = try TemporaryStore()
+    let database = try store.open()
+    let connection = try database.makeConnection()
+    let proxy = try ConnectionProxy(database: database)
+    var errors = proxy.errors.makeAsyncIterator()
+    var commits = try database.commits().makeAsyncIterator()
+    let (notices, notice) = AsyncStream.makeStream(of: CofferError?.self)
+    var troubles = notices.makeAsyncIterator()
+    let registration = try database.onCommit({ _ in }, onTrouble: { notice.yield($0) })
+
+    try #require(rename(store.path, store.path + "-away") == 0)
+    #expect(await errors.next()?.error as? CofferError == .storeNotFound(path: database.path))
+    #expect(await troubles.next() == .storeNotFound(path: database.path))
+    try #require(rename(store.path + "-away", store.path) == 0)
+    #expect(await troubles.next() == .some(nil))
+    try connection.readWrite { try $0.setObject(1, forKey: "a", inCollection: "") }
+    #expect(await commits.next()?.changedKeys(inCollection: "") == ["a"])
+
+    try #require(unlink(store.path) == 0)
+    #expect(await troubles.next() == .storeNotFound(path: database.path))
+    withExtendedLifetime(registration) {}
+    try? await database.close()
+  }
 }
 
 @Suite("Settings in an environment that is removed while a program listens", .timeLimit(.minutes(10)))

@@ -134,6 +134,8 @@ import Testing
     while notice["everything"] == nil, notice["replaced"] == nil { notice = try server.notice() }
     #expect(try server.value("web", "port") as? Int == 80)
     for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: tool.store + suffix) }
+    repeat { notice = try server.notice() } while notice["unavailable"] == nil
+    #expect((notice["unavailable"] as? Object)?["error"] as? String == "storeNotFound")
     try tool.succeed("set", "web/port", "82", "--int")
     repeat { notice = try server.notice() } while notice["replaced"] == nil
     let id = try #require(notice["replaced"] as? String)
