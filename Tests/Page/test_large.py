@@ -49,10 +49,10 @@ class LargeTests(LargeCase):
         cls.addClassCleanup(cls.browser.close)
         cls.browser.open_list(cls.page.address)
 
-    def test_the_first_row_is_painted_within_a_second_of_opening(self):
+    def test_the_first_row_is_painted_within_half_a_second_of_opening(self):
         painted = self.browser.driver.execute_script("return performance.getEntriesByName('first-row')[0].startTime")
         print(f"\n100,000 settings: the first row is there {painted:.0f} ms after opening")
-        self.assertLess(painted, 1000 * SLACK)
+        self.assertLess(painted, 500 * SLACK)
         self.assertEqual(self.browser.text("#count"), "100,000 settings")
 
     def test_a_search_is_answered_within_100_ms_as_it_is_typed(self):
