@@ -65,6 +65,8 @@ install_all() {
   put "$binary" "$tool"
   for helper in $helpers; do ln -sf ../libexec/coffer/prefs-keyring "$root/bin/$helper"; done
   for page in $pages; do write "$manual/$page" cat "$(dirname "$binary")/$page"; done
+  # prefs(1) has them.
+  for helper in $helpers; do ln -sf prefs.1 "$manual/$helper.1"; done
   write "$bash" "$tool" completion bash
   write "$zsh" "$tool" completion zsh
   write "$fish" "$tool" completion fish
@@ -75,7 +77,7 @@ install_all() {
     printf '%s\n' "$unit" "$keyring_unit" "$activation"
   fi
   for program in $programs; do printf '%s\n' "$beside/$program"; done
-  for helper in $helpers; do printf '%s\n' "$root/bin/$helper"; done
+  for helper in $helpers; do printf '%s\n' "$root/bin/$helper" "$manual/$helper.1"; done
   for page in $pages; do printf '%s\n' "$manual/$page"; done
   printf '%s\n' "$tool" "$bash" "$zsh" "$fish"
 }
@@ -87,7 +89,7 @@ case "${1:-}" in
     rm -f "$tool" "$bash" "$zsh" "$fish" "$unit" "$keyring_unit" "$activation"
     for page in $pages; do rm -f "$manual/$page"; done
     for program in $programs; do rm -f "$beside/$program"; done
-    for helper in $helpers; do rm -f "$root/bin/$helper"; done
+    for helper in $helpers; do rm -f "$root/bin/$helper" "$manual/$helper.1"; done
     ;;
   *) fail "usage: install.sh install BINARY | install.sh uninstall" ;;
 esac

@@ -28,7 +28,13 @@ DESTDIR=$root PREFIX=/usr "$here/install.sh" install "$binary" >/dev/null
 mkdir -p "$share/zsh/vendor-completions"
 mv "$share/zsh/site-functions/_prefs" "$share/zsh/vendor-completions/_prefs"
 rmdir "$share/zsh/site-functions"
-gzip -9n "$share/man/man1/"*.1
+for page in "$share/man/man1/"*.1; do
+  if [ -L "$page" ]; then
+    ln -s "$(readlink "$page").gz" "$page.gz" && rm "$page"
+  else
+    gzip -9n "$page"
+  fi
+done
 # It is not executed: bash sources it.
 sed -i '1{/^#!/d}' "$share/bash-completion/completions/prefs"
 mkdir -p "$share/lintian/overrides"
