@@ -5,6 +5,9 @@ import CofferStorage
 package typealias AbandonedFiles = CofferStorage.AbandonedFiles
 package typealias FolderNames = CofferStorage.FolderNames
 
+/// Reports changes of files, for the tool.
+package typealias FileWatcher = CofferStorage.FileWatcher
+
 /// The library's own child processes, for the tool.
 package typealias OwnChildren = CofferStorage.OwnChildren
 

@@ -313,6 +313,20 @@ package final class FileWatcher: @unchecked Sendable {
     #endif
   }
 
+  /// Watches files in one folder, existing or not, and nothing on the way to it, where others may change much.
+  ///
+  /// When the folder is removed, the last report is of the files in it.
+  package convenience init(
+    folder: String, names: Set<String>, queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void
+  ) throws {
+    let folders = WatchedFolders(folder: folder, names: names)
+    #if os(Linux)
+      try self.init(folders, queue, Self.systemInstance, handler)
+    #else
+      try self.init(folders, queue, handler)
+    #endif
+  }
+
   deinit {
     for source in sources { source.cancel() }
   }

@@ -32,6 +32,9 @@ struct WatchedFolders {
     _ = addWay(to: FilePath.folder(above: path))
   }
 
+  /// Some names in one folder, and no folder on the way to it.
+  init(folder: String, names: Set<String>) { self.names[folder] = .some(names) }
+
   /// Adds each folder in which a name is looked up, missing ones included: they may appear later.
   ///
   /// - Returns: The path without links.

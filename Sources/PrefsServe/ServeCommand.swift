@@ -1,6 +1,5 @@
 import ArgumentParser
 import Coffer
-import Dispatch
 import PrefsCommands
 
 #if canImport(Darwin)
@@ -58,22 +57,12 @@ struct ServeCommand: ParsableCommand {
     signal(SIGPIPE, SIG_IGN)
     // Nor must a limit on the size of files, which is an error of the write then.
     signal(SIGXFSZ, SIG_IGN)
-    let sources = Self.follow(vault)
-    try withExtendedLifetime(sources) {
+    try withExtendedLifetime(VaultFollower(vault)) {
       if let socket { return try ServerSocket(socket).serve(store) }
       let client = try ServedClient(store, input: 0, output: 1)
       ParentProcess.endTogether()
       client.serve()
     }
-  }
-
-  /// Follows `prefs unlock`, `prefs lock` and new keys of the vault.
-  private static func follow(_ vault: KeptVault) -> (any DispatchSourceTimer, Task<Void, Never>) {
-    let timer = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "prefs-serve.vault"))
-    timer.schedule(deadline: .now() + .seconds(1), repeating: .seconds(1))
-    timer.setEventHandler { vault.check() }
-    timer.resume()
-    return (timer, Task { await vault.followNewKeys() })
   }
 }
 

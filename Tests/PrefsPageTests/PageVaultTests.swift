@@ -65,7 +65,7 @@ import Testing
     try vault.unlock(SecretBytes(copying: ""))
     vault.check()
     #expect(vault.isUnlocked)
-    try state.announceLock()
+    try state.lock()
     vault.check()
     #expect(!vault.isUnlocked)
     // That was for what was open then.

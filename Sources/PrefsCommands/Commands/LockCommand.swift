@@ -8,7 +8,7 @@ struct LockCommand: ParsableCommand {
     abstract: "Lock the vault.",
     discussion: """
       This has nothing to do with settings that an administrator has locked. It wipes the key that `prefs unlock` has kept, if any, and locks the \
-      vault in open pages of `prefs ui`, and in a `prefs fleet run` that uses that key. It asks for nothing. Another running command keeps its own copy until it ends.
+      vault in open pages of `prefs ui`, and in `prefs keyring`, `prefs serve` and a `prefs fleet run` that use that key. It asks for nothing. Another running command keeps its own copy until it ends.
 
       Examples:
         prefs lock
@@ -18,8 +18,6 @@ struct LockCommand: ParsableCommand {
 
   mutating func run() throws {
     let session = try CommandSession(common)
-    let state = UnlockState(storeID: try Database.storeID(at: session.path), options: common.ofSession)
-    try state.announceLock()
-    try state.forget()
+    try UnlockState(storeID: try Database.storeID(at: session.path), options: common.ofSession).lock()
   }
 }

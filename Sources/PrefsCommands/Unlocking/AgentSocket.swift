@@ -1,3 +1,6 @@
+import Coffer
+import Dispatch
+
 #if os(Linux)
   import CSystemCalls
 #endif
@@ -21,7 +24,22 @@ package enum AgentSocket {
   }
 
   /// The path of the file that `prefs lock` leaves for processes that keep the vault of a store open.
-  static func lockMarkPath(storeID: String) -> String { "\(folder)/\(storeID.prefix(16)).locked" }
+  static func lockMarkPath(storeID: String) -> String { "\(folder)/\(lockMark(storeID: storeID))" }
+
+  private static func lockMark(storeID: String) -> String { "\(storeID.prefix(16)).locked" }
+
+  /// The path of the file that `prefs unlock` leaves for them.
+  static func unlockMarkPath(storeID: String) -> String { "\(folder)/\(unlockMark(storeID: storeID))" }
+
+  private static func unlockMark(storeID: String) -> String { "\(storeID.prefix(16)).unlocked" }
+
+  /// Calls `handler` when either is replaced or removed.
+  static func watchMarks(
+    storeID: String, queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void
+  ) throws -> FileWatcher {
+    let names = [lockMark(storeID: storeID), unlockMark(storeID: storeID)]
+    return try FileWatcher(folder: folder, names: Set(names), queue: queue, handler)
+  }
 
   /// `$XDG_RUNTIME_DIR/prefs`, else a folder of this user's in `/tmp`.
   private static var folder: String {

@@ -1,4 +1,5 @@
 import Coffer
+import Dispatch
 
 #if canImport(FoundationEssentials)
   import FoundationEssentials
@@ -29,9 +30,14 @@ package struct UnlockState {
 
   private var agent: AgentClient { AgentClient(storeID: storeID) }
 
-  /// Keeps the key for `ttl`.
+  /// Keeps the key for `ttl`, and notifies processes that wait for it.
   func keep(_ key: SecretBytes, for ttl: TimeToLive) throws {
     try forget()
+    try store(key, for: ttl)
+    try announce(at: AgentSocket.unlockMarkPath(storeID: storeID))
+  }
+
+  private func store(_ key: SecretBytes, for ttl: TimeToLive) throws {
     #if os(Linux)
       if let problem = KernelKeyring(storeID: storeID).keep(key, seconds: ttl.seconds) {
         options.detail("the kernel keyring refused (\(Failure.systemMessage(problem))); starting an agent")
@@ -71,21 +77,48 @@ package struct UnlockState {
   /// The mark of the last `prefs lock`; nil if no process has ever watched for one.
   package var lockMark: LockMark? { LockMark(AgentSocket.lockMarkPath(storeID: storeID)) }
 
+  /// The paths of the marks, of which `prefs lock` and `prefs unlock` replace those that are there.
+  private var marks: [String] {
+    [AgentSocket.lockMarkPath(storeID: storeID), AgentSocket.unlockMarkPath(storeID: storeID)]
+  }
+
   /// Leaves a mark for `prefs lock` to replace: from now on ``lockMark`` changes with each.
   ///
   /// - Returns: The present mark.
   package func watchLocks() throws -> LockMark? {
-    try AgentSocket.prepareFolder()
-    // It may already exist.
-    try? FileDescriptor.writeNewFile([], to: AgentSocket.lockMarkPath(storeID: storeID))
+    try leaveMarks()
     return lockMark
   }
 
-  /// Makes processes that keep the vault unlocked lock it.
-  func announceLock() throws {
+  /// Leaves the marks that are missing.
+  func leaveMarks() throws {
+    try AgentSocket.prepareFolder()
+    for path in marks where LockMark(path) == nil {
+      // Another process may leave it at the same time.
+      try? FileDescriptor.writeNewFile([], to: path)
+    }
+  }
+
+  /// Leaves the marks that are missing, and calls `handler` when one is replaced or removed.
+  func watchMarks(_ queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void) throws -> FileWatcher {
+    try leaveMarks()
+    return try AgentSocket.watchMarks(storeID: storeID, queue: queue, handler)
+  }
+
+  /// Whether each mark is there.
+  var hasMarks: Bool { marks.allSatisfy { LockMark($0) != nil } }
+
+  /// Wipes the key wherever it is kept, and makes processes that keep the vault unlocked lock it.
+  func lock() throws {
+    // In this order: a process that is notified must not find the key again.
+    let forgotten = Result { try forget() }
+    try announce(at: AgentSocket.lockMarkPath(storeID: storeID))
+    try forgotten.get()
+  }
+
+  private func announce(at path: String) throws {
     // Without a mark, none is watching.
-    guard AgentSocket.isFolderPrivate, lockMark != nil else { return }
-    let path = AgentSocket.lockMarkPath(storeID: storeID)
+    guard AgentSocket.isFolderPrivate, LockMark(path) != nil else { return }
     let new = "\(path).\(getpid())"
     unlink(new)
     try FileDescriptor.writeNewFile([], to: new)

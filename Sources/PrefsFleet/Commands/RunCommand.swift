@@ -30,6 +30,8 @@ struct RunCommand: AsyncParsableCommand {
     let signals = try EndingSignals()
     let supervisor = try ServiceSupervisor()
     try await options.withFleetsAndVault { fleets, vault in
+      let follower = VaultFollower(vault)
+      defer { withExtendedLifetime(follower) {} }
       let journal = Journal(options.common, supervisor, fleetCount: fleets.count)
       try await withThrowingTaskGroup(of: Ended.self) { group in
         defer { group.cancelAll() }
@@ -43,16 +45,6 @@ struct RunCommand: AsyncParsableCommand {
           group.addTask {
             try await fleet.run()
             return .nothing
-          }
-        }
-        group.addTask {
-          await vault.followNewKeys()
-          return .nothing
-        }
-        group.addTask {
-          while true {
-            vault.check()
-            try await Task.sleep(for: .seconds(2))
           }
         }
         group.addTask {

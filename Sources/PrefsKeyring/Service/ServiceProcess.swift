@@ -1,6 +1,5 @@
 #if COFFER_BUS
   import Coffer
-  import Dispatch
   import PrefsCommands
   import Synchronization
 
@@ -21,15 +20,13 @@
       let store = try ServiceStore(database, session, kept, named: collection)
       let waker = try Waker()
       let registration = try database.onCommit { _ in waker.wake() }
-      let timer = follow(database.vault, kept, waker)
+      let follower = VaultFollower(kept) { waker.wake() }
       let end = EndFlag()
       let signals = try EndingSignals {
         end.isSet.store(true, ordering: .relaxed)
         waker.wake()
       }
-      let following = Task { await kept.followNewKeys() }
-      defer { following.cancel() }
-      try withExtendedLifetime((registration, timer, signals)) {
+      try withExtendedLifetime((registration, follower, signals)) {
         try serve(store, replaces: replaces, waker) { end.isSet.load(ordering: .relaxed) }
       }
     }
@@ -48,19 +45,6 @@
         if try bus.process(waitingAlsoFor: waker.reader) { service.report() }
         if service.isReplaced { throw Failure(.conflict, "another program has taken over \(SecretService.busName).") }
       }
-    }
-
-    /// Follows `prefs unlock` and `prefs lock`.
-    private static func follow(_ vault: Vault, _ kept: KeptVault, _ waker: Waker) -> any DispatchSourceTimer {
-      let timer = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "prefs-keyring.vault"))
-      timer.schedule(deadline: .now() + .seconds(1), repeating: .seconds(1), leeway: .milliseconds(200))
-      timer.setEventHandler {
-        let wasUnlocked = vault.isUnlocked
-        kept.check()
-        if wasUnlocked != vault.isUnlocked { waker.wake() }
-      }
-      timer.resume()
-      return timer
     }
   }
 

@@ -1,0 +1,72 @@
+"""The Secret Service of `prefs keyring` while nothing happens, and what wakes it."""
+
+from __future__ import annotations
+
+import pathlib
+import time
+
+from case import PATIENCE
+from test_service import COLLECTION, PROPERTIES, ROOT, ServiceTestCase
+
+
+class Idle(ServiceTestCase):
+    def switches(self) -> int:
+        """How often a thread of the service has waited for something."""
+        count = 0
+        for task in (pathlib.Path("/proc") / str(self.service.pid) / "task").iterdir():
+            lines = (task / "status").read_text().splitlines()
+            count += sum(int(line.split()[1]) for line in lines if "ctxt_switches" in line)
+        return count
+
+    def is_locked(self, connection) -> bool:
+        return self.call(connection, f"{ROOT}/collection/keyring", PROPERTIES, "Get", "ss", COLLECTION, "Locked")[0][1]
+
+    def wait_until_locked(self, connection, expected: bool) -> None:
+        for _ in range(PATIENCE * 50):
+            if self.is_locked(connection) == expected:
+                return
+            time.sleep(0.02)
+        self.fail(f"it is not {'locked' if expected else 'unlocked'}")
+
+    def assert_idle(self) -> None:
+        # What it has begun ends at some time, and with that some of its threads.
+        for _ in range(10):
+            before = self.switches()
+            time.sleep(3)
+            if self.switches() == before:
+                return
+        self.fail("it does not sleep for three seconds")
+
+    def test_it_sleeps_until_something_happens(self) -> None:
+        key = self.make_vault()
+        self.serve()
+        connection = self.connect()
+        self.assert_idle()
+        self.prefs("unlock", "--vault-key-file", str(key))
+        self.wait_until_locked(connection, False)
+        self.assert_idle()
+        self.prefs("lock")
+        self.wait_until_locked(connection, True)
+        self.assert_idle()
+
+    def test_it_locks_when_the_time_of_prefs_unlock_is_over(self) -> None:
+        key = self.make_vault()
+        self.serve()
+        connection = self.connect()
+        self.prefs("unlock", "--ttl", "2s", "--vault-key-file", str(key))
+        self.wait_until_locked(connection, False)
+        self.wait_until_locked(connection, True)
+
+    def test_it_follows_in_a_folder_that_was_removed(self) -> None:
+        key = self.make_vault()
+        self.serve()
+        connection = self.connect()
+        folder = self.folder / "runtime" / "prefs"
+        self.prefs("unlock", "--vault-key-file", str(key))
+        self.wait_until_locked(connection, False)
+        for file in folder.iterdir():
+            file.unlink()
+        self.prefs("lock")
+        self.wait_until_locked(connection, True)
+        self.prefs("unlock", "--vault-key-file", str(key))
+        self.wait_until_locked(connection, False)
