@@ -17,11 +17,18 @@ struct KeyringServiceCommand: ParsableCommand {
 
       Examples:
         prefs keyring
+        prefs keyring --lock-after 15m
         prefs keyring service --replace
       """)
 
   @Flag(help: "Take the name from another service that permits it.")
   var replace = false
+
+  @Option(
+    help: ArgumentHelp(
+      "Lock the vault, as `prefs lock` does, when no secret was read or set for this long, as in 90s, 15m, 2h. Without it, it stays unlocked.",
+      valueName: "time"))
+  var lockAfter: TimeToLive?
 
   @OptionGroup(title: "Common options") var common: CommonOptions
 
@@ -30,7 +37,9 @@ struct KeyringServiceCommand: ParsableCommand {
   mutating func run() throws {
     #if COFFER_BUS
       let session = try CommandSession(ofCommandWith: common)
-      try ServiceProcess.run(session, collection: KeyringCommand.collection(common), replaces: replace)
+      try ServiceProcess.run(
+        session, collection: KeyringCommand.collection(common), replaces: replace,
+        lockingAfter: lockAfter.map { .seconds($0.seconds) })
     #else
       throw Failure(
         .other,

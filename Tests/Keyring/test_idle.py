@@ -57,6 +57,22 @@ class Idle(ServiceTestCase):
         self.wait_until_locked(connection, False)
         self.wait_until_locked(connection, True)
 
+    def test_it_locks_when_no_secret_was_asked_for(self) -> None:
+        key = self.make_vault()
+        self.prefs("unlock", "--vault-key-file", str(key))
+        self.serve("--lock-after", "3s")
+        self.tool("store", "--label=One", "server", "h", text="hidden")
+        connection = self.connect()
+        # Each reading begins the time again, and other calls do not.
+        for _ in range(4):
+            time.sleep(1)
+            self.assertEqual(self.tool("lookup", "server", "h"), "hidden")
+        begin = time.monotonic()
+        self.wait_until_locked(connection, True)
+        self.assertGreater(time.monotonic() - begin, 2)
+        # The key of prefs unlock is gone, too.
+        self.prefs("get", "other/name", code=6)
+
     def test_it_follows_in_a_folder_that_was_removed(self) -> None:
         key = self.make_vault()
         self.serve()

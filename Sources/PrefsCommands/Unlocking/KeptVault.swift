@@ -9,7 +9,7 @@ import Synchronization
 #endif
 
 /// The vault of a store that a command keeps open: unlocked with a named key until the command ends, or else for as long as
-/// `prefs unlock` keeps its key.
+/// `prefs unlock` keeps its key; with a limit, only while it is used.
 ///
 /// A ``VaultFollower`` has it checked in time.
 package final class KeptVault: Sendable {
@@ -18,6 +18,8 @@ package final class KeptVault: Sendable {
     var place: UnlockState?
     /// Nil while the vault is locked, or unlocked with a named key.
     var opening: Opening?
+    /// When it was last unlocked, or used.
+    var lastUse = ContinuousClock.now
   }
 
   private struct Opening {
@@ -27,10 +29,14 @@ package final class KeptVault: Sendable {
 
   private let vault: Vault
   private let session: CommandSession
+  private let idleLimit: Duration?
   /// Held while the vault is locked or unlocked here: a key that is being wiped must not unlock it again.
   private let state = Mutex(State())
 
-  package init(_ database: Database, _ session: CommandSession) { (vault, self.session) = (database.vault, session) }
+  /// - Parameter idleLimit: How long it stays unlocked without use; nil for no limit.
+  package init(_ database: Database, _ session: CommandSession, idleLimit: Duration? = nil) {
+    (vault, self.session, self.idleLimit) = (database.vault, session, idleLimit)
+  }
 
   // MARK: - Unlocking and locking
 
@@ -39,17 +45,20 @@ package final class KeptVault: Sendable {
   /// - Throws: ``Failure`` if a named key does not open it; `CofferError`.
   package func unlockIfAtHand() throws {
     try state.withLock { state in
-      guard try VaultAccess(vault: vault, session: session).unlockIfAtHand() == .keptKey else { return }
-      note(try kept(&state), &state)
+      guard let key = try VaultAccess(vault: vault, session: session).unlockIfAtHand() else { return }
+      state.lastUse = .now
+      if key == .keptKey { note(try kept(&state), &state) }
     }
   }
 
   /// Locks the vault here, and in other programs, as `prefs lock` does.
   package func lock() throws {
-    try state.withLock { state in
-      close(&state)
-      try kept(&state).lock()
-    }
+    try state.withLock { try lock(&$0) }
+  }
+
+  private func lock(_ state: inout State) throws {
+    close(&state)
+    try kept(&state).lock()
   }
 
   private func close(_ state: inout State) {
@@ -60,17 +69,28 @@ package final class KeptVault: Sendable {
   /// Unlocks or locks the vault, if `prefs unlock` or `prefs lock` was run or its time is over.
   ///
   /// To be called also before a secret is read, for keys that are wiped without a notice.
-  package func check() {
+  package func check() { state.withLock { check(&$0) } }
+
+  /// The same, for a use that begins the time without use again.
+  package func use() {
     state.withLock { state in
-      guard vault.isUnlocked else {
-        guard let kept = try? kept(&state), let key = kept.key(), (try? vault.unlock(vaultKey: key)) != nil else {
-          return
-        }
-        return note(kept, &state)
-      }
-      guard let opening = state.opening, let kept = state.place else { return }
-      if kept.end() == nil || kept.lockMark != opening.lockMark { close(&state) }
+      check(&state)
+      state.lastUse = .now
     }
+  }
+
+  private func check(_ state: inout State) {
+    guard vault.isUnlocked else {
+      guard let kept = try? kept(&state), let key = kept.key(), (try? vault.unlock(vaultKey: key)) != nil else { return }
+      state.lastUse = .now
+      return note(kept, &state)
+    }
+    if let idleLimit, state.lastUse + idleLimit <= .now {
+      do { try lock(&state) } catch { report("the vault is locked, but `prefs unlock` still keeps its key: \(error)") }
+      return
+    }
+    guard let opening = state.opening, let kept = state.place else { return }
+    if kept.end() == nil || kept.lockMark != opening.lockMark { close(&state) }
   }
 
   // MARK: - For its follower
@@ -83,8 +103,10 @@ package final class KeptVault: Sendable {
   /// How long until it locks by itself; nil if it does not.
   var timeLeft: Duration? {
     state.withLock { state in
-      guard state.opening != nil, let end = state.place?.end() else { return nil }
-      return .seconds(max(0, end.timeIntervalSinceNow))
+      guard vault.isUnlocked else { return nil }
+      let kept = state.opening.flatMap { _ in state.place?.end() }.map { Duration.seconds($0.timeIntervalSinceNow) }
+      let idle = idleLimit.map { state.lastUse + $0 - .now }
+      return [kept, idle].compactMap(\.self).min().map { max(.zero, $0) }
     }
   }
 

@@ -89,6 +89,7 @@
       let paths = try call.paths()
       let session = try call.text("o")
       try sessions.require(session, of: call.sender)
+      store.use()
       try bus.answer(call, isSensitive: true) { answer in
         try answer.container("a", "{o(oayays)}") {
           for path in paths {
@@ -224,6 +225,7 @@
       case "CreateItem":
         try call.requireTypes("a{sv}(oayays)b")
         try call.markSensitive()
+        store.use()
         var item = try Self.change(call.properties())
         item.secret = try sessions.secret(call)
         let element = try collection.create(item, replaces: call.boolean())
@@ -251,11 +253,13 @@
         try call.requireTypes("o")
         let session = try call.text("o")
         try sessions.require(session, of: call.sender)
+        store.use()
         let secret = try collection.secret(of: element)
         try bus.answer(call, isSensitive: true) { try sessions.write(secret, session, of: call.sender, to: $0) }
       case "SetSecret":
         try call.requireTypes("(oayays)")
         try call.markSensitive()
+        store.use()
         try collection.change(element, ItemChange(secret: sessions.secret(call)))
         try bus.answer(call) { _ in }
       case let name: throw BusFailure.unknownMethod(name)

@@ -12,10 +12,12 @@
   /// Serves the keyring of a session until a signal ends it.
   enum ServiceProcess {
     /// - Throws: ``Failure``; `CofferError`.
-    static func run(_ session: CommandSession, collection: String, replaces: Bool) throws {
+    static func run(
+      _ session: CommandSession, collection: String, replaces: Bool, lockingAfter idleLimit: Duration?
+    ) throws {
       let database = try session.openOrCreate()
       defer { try? database.close() }
-      let kept = KeptVault(database, session)
+      let kept = KeptVault(database, session, idleLimit: idleLimit)
       try kept.unlockIfAtHand()
       let store = try ServiceStore(database, session, kept, named: collection)
       let waker = try Waker()

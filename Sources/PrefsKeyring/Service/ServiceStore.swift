@@ -36,6 +36,9 @@
 
     var isUnlocked: Bool { database.vault.isUnlocked }
 
+    /// Before a secret is read or set.
+    func use() { if hasVault { kept.use() } }
+
     // MARK: - Transactions
 
     func read<R>(_ body: (borrowing ReadTransaction) throws -> R) throws -> R {
