@@ -94,6 +94,16 @@
       return true
     }
 
+    /// The number of a client's process; nil if the bus does not know it.
+    func process(of client: String) -> pid_t? {
+      var credentials: OpaquePointer?
+      // SD_BUS_CREDS_PID.
+      guard sd_bus_get_name_creds(bus, client, 1, &credentials) >= 0 else { return nil }
+      defer { sd_bus_creds_unref(credentials) }
+      var process: pid_t = 0
+      return sd_bus_creds_get_pid(credentials, &process) >= 0 ? process : nil
+    }
+
     // MARK: - Sending
 
     /// Answers a call with what `body` writes.

@@ -15,7 +15,11 @@
       BusFailure("org.freedesktop.Secret.Error.NoSession", "\(path) is no session of this client")
     }
 
-    static func isLocked(_ how: String) -> BusFailure { BusFailure("org.freedesktop.Secret.Error.IsLocked", how) }
+    private static let lockedName = "org.freedesktop.Secret.Error.IsLocked"
+
+    static func isLocked(_ how: String) -> BusFailure { BusFailure(lockedName, how) }
+
+    var isOfLock: Bool { name == Self.lockedName }
 
     static func invalid(_ message: String) -> BusFailure {
       BusFailure("org.freedesktop.DBus.Error.InvalidArgs", message)

@@ -93,8 +93,13 @@
       try bus.answer(call, isSensitive: true) { answer in
         try answer.container("a", "{o(oayays)}") {
           for path in paths {
-            guard case .item(let collection, let element)? = place(path), !collection.isLocked else { continue }
+            guard case .item(let collection, let element)? = place(path) else { continue }
+            guard !collection.isLocked else {
+              note(call, "was refused the secret of \(Self.text(element, in: collection)): the keyring is locked")
+              continue
+            }
             let secret = try collection.secret(of: element)
+            note(call, "reads the secret of \(Self.text(element, in: collection))")
             try answer.container("e", "o(oayays)") {
               try answer.write(path, "o")
               try sessions.write(secret, session, of: call.sender, to: answer)
@@ -255,6 +260,7 @@
         try sessions.require(session, of: call.sender)
         store.use()
         let secret = try collection.secret(of: element)
+        note(call, "reads the secret of \(Self.text(element, in: collection))")
         try bus.answer(call, isSensitive: true) { try sessions.write(secret, session, of: call.sender, to: $0) }
       case "SetSecret":
         try call.requireTypes("(oayays)")

@@ -17,6 +17,8 @@
     var sessions = Sessions()
     var prompts: [String: Prompt] = [:]
     var lastPrompt = 0
+    /// By the names of clients on the bus.
+    var callers: [String: Caller] = [:]
     /// Changes of the collection in memory that clients have not been notified of.
     private var events: [ServiceEvent] = []
     private(set) lazy var memory = MemoryCollection { [unowned self] in events.append($0) }
@@ -71,7 +73,9 @@
         try answer(message)
         report()
       } catch {
-        bus.refuse(message, Self.failure(error))
+        let failure = Self.failure(error)
+        if failure.isOfLock { note(message, "was refused \(message.member): the keyring is locked") }
+        bus.refuse(message, failure)
       }
       return true
     }
@@ -81,6 +85,7 @@
         let owner = try? message.text(), owner.isEmpty
       else { return }
       sessions.closeAll(of: name)
+      callers[name] = nil
       prompts = prompts.filter { $0.value.owner != name }
     }
 
