@@ -13,7 +13,8 @@ struct KeyringServiceCommand: ParsableCommand {
       has no bus at first; dbus-run-session starts one.
 
       The vault is unlocked with --vault-key-file, --vault-key-fd or PREFS_VAULT_KEY_FILE, when a program asks for that, or \
-      from `prefs unlock` to `prefs lock`. A program that locks the keyring locks the vault, as `prefs lock` does.
+      from `prefs unlock` to `prefs lock`. Without either, pinentry asks for its passphrase, unless --no-input is given; \
+      PREFS_PINENTRY names another program for that. A program that locks the keyring locks the vault, as `prefs lock` does.
 
       Examples:
         prefs keyring

@@ -54,7 +54,7 @@ struct ProgramStart {
     let variables = CStringList(environment)
     let name = words.first ?? ""
     var code = ENOENT
-    for path in Self.candidates(name) {
+    for path in ChildProcess.candidates(name) {
       let result = run(path, arguments.pointers, variables.pointers)
       if result == 0 { break }
       // A file that may not be executed does not hide a later one in `PATH` (execvp(3)).
@@ -63,12 +63,5 @@ struct ProgramStart {
     }
     let reason = "\(name): \(Failure.systemMessage(code))."
     return Failure(code == ENOENT ? .commandNotFound : .notExecutable, reason)
-  }
-
-  private static func candidates(_ name: String) -> [String] {
-    if name.utf8.contains(UInt8(ascii: "/")) { return [name] }
-    let folders = (Environment.variable("PATH") ?? "/usr/bin:/bin").split(
-      separator: ":", omittingEmptySubsequences: false)
-    return folders.map { $0.isEmpty ? "./\(name)" : "\($0)/\(name)" }
   }
 }

@@ -14,7 +14,7 @@ package struct SessionOptions: Talking {
   /// The key file of the vault.
   var vaultKeyFile: String?
   var vaultKeyFd: Int32?
-  var noInput = false
+  package var noInput = false
   /// The environments in use, which must exist: a misspelt one would silently show only its parent.
   var environments: [CollectionEnvironment] = []
   var timeout: Double?

@@ -32,6 +32,14 @@ package enum ChildProcess {
     return child
   }
 
+  /// Where a program may be: in the folders of `PATH`, unless its name has a slash.
+  package static func candidates(_ name: String) -> [String] {
+    if name.utf8.contains(UInt8(ascii: "/")) { return [name] }
+    let folders = (Environment.variable("PATH") ?? "/usr/bin:/bin").split(
+      separator: ":", omittingEmptySubsequences: false)
+    return folders.map { $0.isEmpty ? "./\(name)" : "\($0)/\(name)" }
+  }
+
   /// posix_spawn(3), with its result.
   static func spawn(
     _ child: inout pid_t, _ path: String, _ words: [UnsafeMutablePointer<CChar>?],

@@ -7,11 +7,11 @@
 #endif
 
 /// A pipe whose descriptors are above 2 and not inherited.
-struct PipePair {
-  let reading: Int32
-  let writing: Int32
+package struct PipePair {
+  package let reading: Int32
+  package let writing: Int32
 
-  init() throws {
+  package init() throws {
     var pair: [Int32] = [-1, -1]
     guard pipe(&pair) == 0 else { throw Failure.system("a pipe", errno: errno) }
     reading = fcntl(pair[0], F_DUPFD_CLOEXEC, 16)
@@ -21,6 +21,6 @@ struct PipePair {
     guard reading >= 0, writing >= 0 else { throw Failure.system("a pipe", errno: code) }
   }
 
-  func closeReading() { close(reading) }
-  func closeWriting() { close(writing) }
+  package func closeReading() { close(reading) }
+  package func closeWriting() { close(writing) }
 }

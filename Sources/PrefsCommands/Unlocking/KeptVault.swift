@@ -23,6 +23,8 @@ package final class KeptVault: Sendable {
   }
 
   private struct Opening {
+    /// Whether it lasts only as long as `prefs unlock` keeps the key.
+    let isOfKeptKey: Bool
     /// The last `prefs lock` at that time.
     let lockMark: LockMark?
   }
@@ -47,7 +49,18 @@ package final class KeptVault: Sendable {
     try state.withLock { state in
       guard let key = try VaultAccess(vault: vault, session: session).unlockIfAtHand() else { return }
       state.lastUse = .now
-      if key == .keptKey { note(try kept(&state), &state) }
+      if key == .keptKey { try note(&state, isOfKeptKey: true) }
+    }
+  }
+
+  /// Unlocks the vault with its passphrase, until it is locked here or by `prefs lock`.
+  package func unlock(_ passphrase: SecretBytes) throws {
+    // Stretching it takes a while, and nothing else has to wait for that. A lock meanwhile is older than what the user has typed.
+    state.withLock { $0.lastUse = .now }
+    try vault.unlock(.passphrase(passphrase))
+    try state.withLock { state in
+      state.lastUse = .now
+      try note(&state, isOfKeptKey: false)
     }
   }
 
@@ -81,16 +94,17 @@ package final class KeptVault: Sendable {
 
   private func check(_ state: inout State) {
     guard vault.isUnlocked else {
-      guard let kept = try? kept(&state), let key = kept.key(), (try? vault.unlock(vaultKey: key)) != nil else { return }
+      guard let key = try? kept(&state).key(), (try? vault.unlock(vaultKey: key)) != nil else { return }
       state.lastUse = .now
-      return note(kept, &state)
+      try? note(&state, isOfKeptKey: true)
+      return
     }
     if let idleLimit, state.lastUse + idleLimit <= .now {
       do { try lock(&state) } catch { report("the vault is locked, but `prefs unlock` still keeps its key: \(error)") }
       return
     }
     guard let opening = state.opening, let kept = state.place else { return }
-    if kept.end() == nil || kept.lockMark != opening.lockMark { close(&state) }
+    if opening.isOfKeptKey && kept.end() == nil || kept.lockMark != opening.lockMark { close(&state) }
   }
 
   // MARK: - For its follower
@@ -104,7 +118,8 @@ package final class KeptVault: Sendable {
   var timeLeft: Duration? {
     state.withLock { state in
       guard vault.isUnlocked else { return nil }
-      let kept = state.opening.flatMap { _ in state.place?.end() }.map { Duration.seconds($0.timeIntervalSinceNow) }
+      let end = state.opening?.isOfKeptKey == true ? state.place?.end() : nil
+      let kept = end.map { Duration.seconds($0.timeIntervalSinceNow) }
       let idle = idleLimit.map { state.lastUse + $0 - .now }
       return [kept, idle].compactMap(\.self).min().map { max(.zero, $0) }
     }
@@ -128,7 +143,8 @@ package final class KeptVault: Sendable {
     return kept
   }
 
-  private func note(_ kept: UnlockState, _ state: inout State) {
-    state.opening = Opening(lockMark: try? kept.watchLocks())
+  private func note(_ state: inout State, isOfKeptKey: Bool) throws {
+    let kept = try kept(&state)
+    state.opening = Opening(isOfKeptKey: isOfKeptKey, lockMark: try? kept.watchLocks())
   }
 }

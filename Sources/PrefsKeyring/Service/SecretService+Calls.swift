@@ -163,55 +163,6 @@
       }
     }
 
-    /// Unlocks the vault with a named key, or that of `prefs unlock`.
-    ///
-    /// - Returns: Whether it is unlocked now.
-    private func unlockIfAtHand() -> Bool {
-      try? store.kept.unlockIfAtHand()
-      return store.isUnlocked
-    }
-
-    // MARK: - Prompts
-
-    private func addPrompt(
-      _ call: BusMessage, dismissed: PropertyResult, _ action: @escaping () throws -> PropertyResult
-    ) -> String {
-      lastPrompt += 1
-      let path = "\(ServicePlace.root)/prompt/p\(lastPrompt)"
-      prompts[path] = Prompt(owner: call.sender, action: action, dismissed: dismissed)
-      return path
-    }
-
-    func answerPrompt(_ call: BusMessage) throws {
-      guard let prompt = prompts[call.path], prompt.owner == call.sender else { throw BusFailure.noObject(call.path) }
-      switch call.member {
-      case "Prompt":
-        try call.requireTypes("s")
-        prompts[call.path] = nil
-        try bus.answer(call) { _ in }
-        guard unlockIfAtHand(), let result = try? prompt.action() else {
-          let unlock = CommandHint.text("unlock")
-          store.session.options.note("a program asks for the keyring, which is locked: run `\(unlock)`")
-          return try complete(call.path, isDismissed: true, prompt.dismissed)
-        }
-        report()
-        try complete(call.path, isDismissed: false, result)
-      case "Dismiss":
-        try call.requireTypes("")
-        prompts[call.path] = nil
-        try bus.answer(call) { _ in }
-        try complete(call.path, isDismissed: true, prompt.dismissed)
-      case let name: throw BusFailure.unknownMethod(name)
-      }
-    }
-
-    private func complete(_ path: String, isDismissed: Bool, _ result: PropertyResult) throws {
-      try bus.signal(path, Interface.prompt, "Completed") { message in
-        try message.write(isDismissed)
-        try result.write(to: message)
-      }
-    }
-
     // MARK: - Collections
 
     func answerCollection(_ call: BusMessage, _ collection: any ServedCollection) throws {

@@ -17,6 +17,10 @@
     var sessions = Sessions()
     var prompts: [String: Prompt] = [:]
     var lastPrompt = 0
+    /// Asks for the passphrase of the vault, for all prompts that are shown.
+    var dialog: PassphraseDialog?
+    /// Makes the thread of the service look at its dialog.
+    let wake: @Sendable () -> Void
     /// By the names of clients on the bus.
     var callers: [String: Caller] = [:]
     /// Changes of the collection in memory that clients have not been notified of.
@@ -31,6 +35,7 @@
       let action: () throws -> PropertyResult
       /// The result if it is dismissed.
       let dismissed: PropertyResult
+      var isShown = false
     }
 
     /// The result of a prompt.
@@ -46,8 +51,8 @@
       }
     }
 
-    init(_ bus: BusConnection, _ store: ServiceStore) throws {
-      (self.bus, self.store) = (bus, store)
+    init(_ bus: BusConnection, _ store: ServiceStore, wake: @escaping @Sendable () -> Void) throws {
+      (self.bus, self.store, self.wake) = (bus, store, wake)
       wasUnlocked = store.isUnlocked
       // What is there at the start is no news.
       _ = try store.follow()
@@ -87,6 +92,7 @@
       sessions.closeAll(of: name)
       callers[name] = nil
       prompts = prompts.filter { $0.value.owner != name }
+      endUnneededDialog()
     }
 
     private static func failure(_ error: any Error) -> BusFailure {

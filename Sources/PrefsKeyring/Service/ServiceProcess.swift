@@ -15,6 +15,8 @@
     static func run(
       _ session: CommandSession, collection: String, replaces: Bool, lockingAfter idleLimit: Duration?
     ) throws {
+      // A pinentry that ends must not end the process.
+      signal(SIGPIPE, SIG_IGN)
       let database = try session.openOrCreate()
       defer { try? database.close() }
       let kept = KeptVault(database, session, idleLimit: idleLimit)
@@ -37,7 +39,8 @@
       _ store: ServiceStore, replaces: Bool, _ waker: Waker, until hasEnded: () -> Bool
     ) throws {
       let bus = try BusConnection()
-      let service = try SecretService(bus, store)
+      let service = try SecretService(bus, store) { waker.wake() }
+      defer { service.endDialog() }
       try bus.receive { service.receive($0) }
       // The sessions of clients end with them.
       try bus.match("type='signal',sender='org.freedesktop.DBus',member='NameOwnerChanged',arg2=''")
@@ -45,6 +48,7 @@
       store.session.options.detail("serving \(SecretService.busName)")
       while !hasEnded() {
         if try bus.process(waitingAlsoFor: waker.reader) { service.report() }
+        service.settlePrompts()
         if service.isReplaced { throw Failure(.conflict, "another program has taken over \(SecretService.busName).") }
       }
     }

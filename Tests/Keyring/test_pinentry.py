@@ -1,0 +1,260 @@
+"""The passphrase of the vault by pinentry: a small one that speaks the protocol, with the Secret Service of `prefs keyring`."""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+import sys
+import time
+
+from case import PATIENCE
+from test_service import COLLECTION, PROPERTIES, ROOT, SERVICE, ServiceTestCase
+
+from jeepney import DBusAddress, MatchRule, new_method_call
+from jeepney.wrappers import unwrap_msg
+
+PROMPT = "org.freedesktop.Secret.Prompt"
+PASSPHRASE = "päss 100% of it"
+
+# Answers GETPIN with the lines of the file `answers`, one after the other; waits for a line as long as there is none.
+PINENTRY = f"""#!{sys.executable}
+import os, pathlib, sys, time
+folder = pathlib.Path(__file__).parent
+log = open(folder / "asked", "a", encoding="utf-8", errors="replace")
+def write(line):
+    sys.stdout.write(line + "\\n")
+    sys.stdout.flush()
+(folder / "pid").write_text(str(os.getpid()))
+number = 0
+write("OK Pleased to meet you")
+for line in sys.stdin:
+    log.write(line)
+    log.flush()
+    if line == "GETPIN\\n":
+        while True:
+            answers = (folder / "answers").read_text("utf-8").splitlines() if (folder / "answers").exists() else []
+            if len(answers) > number:
+                break
+            time.sleep(0.02)
+        answer = answers[number]
+        number += 1
+        if answer == "cancel":
+            write("ERR 83886179 Operation cancelled <Pinentry>")
+            continue
+        if answer == "broken":
+            write("ERR 83918950 Inappropriate ioctl for device <Pinentry>")
+            continue
+        if answer == "die":
+            os._exit(1)
+        write("S PASSWORD_FROM_CACHE")
+        write("# a comment")
+        # In two parts, with more escapes than needed.
+        parts = [answer[:2], answer[2:]]
+        for part in parts:
+            write("D " + "".join("%%%02x" % byte for byte in part.encode()))
+        write("OK")
+    elif line.startswith("OPTION parent-wid"):
+        write("ERR 83886254 Unknown option <Pinentry>")
+    else:
+        write("OK")
+        if line == "BYE\\n":
+            break
+"""
+
+
+class Pinentry(ServiceTestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.pinentry = self.folder / "bin" / "pinentry"
+        self.pinentry.write_text(PINENTRY)
+        self.pinentry.chmod(0o755)
+        self.prefs("set", "other/name", "value")
+        self.with_passphrase("seal", "other")
+        self.with_passphrase("unlock")
+
+    def with_passphrase(self, *arguments: str) -> None:
+        secret = self.folder / "passphrase"
+        secret.write_text(PASSPHRASE, "utf-8")
+        with open(secret) as file:
+            subprocess.run(
+                ["prefs", *arguments, "--vault-passphrase-fd", str(file.fileno())], cwd=self.work, env=self.environment, check=True,
+                pass_fds=[file.fileno()], timeout=PATIENCE, stdin=subprocess.DEVNULL)
+        secret.unlink()
+
+    def serve_locked(self, *options: str) -> None:
+        """Starts the service with an item, and locks it."""
+        self.serve(*options)
+        self.tool("store", "--label=One", "server", "h", text="hidden")
+        self.prefs("lock")
+
+    def answer(self, *answers: str) -> None:
+        new = self.folder / "bin" / "new"
+        new.write_text("".join(f"{answer}\n" for answer in answers), "utf-8")
+        new.rename(self.folder / "bin" / "answers")
+
+    def asked(self) -> list[str]:
+        log = self.folder / "bin" / "asked"
+        return log.read_text("utf-8").splitlines() if log.exists() else []
+
+    def wait(self, what: str, condition) -> None:
+        for _ in range(PATIENCE * 50):
+            if condition():
+                return
+            time.sleep(0.02)
+        self.fail(f"{what}: {self.asked()}, {(self.folder / 'log').read_text()}")
+
+    def wait_for_question(self) -> None:
+        self.wait("pinentry was not asked", lambda: "GETPIN" in self.asked())
+
+    def wait_for_end_of_pinentry(self) -> None:
+        status = pathlib.Path("/proc") / (self.folder / "bin" / "pid").read_text() / "stat"
+
+        def has_ended() -> bool:
+            try:
+                # It may be a zombie where nothing reaps orphans.
+                return status.read_text().rsplit(")", 1)[1].split()[0] == "Z"
+            except OSError:
+                return True
+
+        self.wait("pinentry goes on", has_ended)
+
+    def prompt(self, connection, window: str = "") -> str:
+        main = f"{ROOT}/collection/keyring"
+        opened, prompt = self.call(connection, ROOT, SERVICE, "Unlock", "ao", [main])
+        self.assertEqual(opened, [])
+        self.call(connection, prompt, PROMPT, "Prompt", "s", window)
+        return prompt
+
+    def watched(self, connection):
+        rule = MatchRule(type="signal", interface=PROMPT)
+        bus = DBusAddress("/org/freedesktop/DBus", "org.freedesktop.DBus", "org.freedesktop.DBus")
+        unwrap_msg(connection.send_and_get_reply(new_method_call(bus, "AddMatch", "s", (rule.serialise(),))))
+        return connection.filter(rule, bufsize=10)
+
+    def completed(self, connection, queue) -> tuple:
+        return connection.recv_until_filtered(queue, timeout=PATIENCE).body
+
+    def test_the_passphrase_unlocks_for_a_client_that_prompts(self) -> None:
+        self.environment.update(GPG_TTY="/dev/pts/77", TERM="vt100", LC_CTYPE="de_DE.UTF-8")
+        del self.environment["LC_ALL"]
+        self.serve_locked()
+        self.answer("wrong", PASSPHRASE)
+        self.assertEqual(self.tool("lookup", "server", "h"), "hidden")
+        asked = self.asked()
+        for option in ("OPTION ttyname=/dev/pts/77", "OPTION ttytype=vt100", "OPTION lc-ctype=de_DE.UTF-8"):
+            self.assertIn(option, asked)
+        description = next(line for line in asked if line.startswith("SETDESC "))
+        self.assertIn("secret-tool (process ", description)
+        self.assertLess(asked.index("GETPIN"), next(place for place, line in enumerate(asked) if line.startswith("SETERROR ")))
+        self.wait_for_end_of_pinentry()
+        # prefs lock locks that, too.
+        self.prefs("lock")
+        self.answer("cancel")
+        self.tool("lookup", "server", "h", code=1)
+        for text in ("\n".join(self.asked()), (self.folder / "log").read_text()):
+            self.assertNotIn("of it", text)
+
+    def test_a_dialog_that_is_cancelled_dismisses_the_prompt(self) -> None:
+        self.serve_locked()
+        self.answer("cancel")
+        self.tool("lookup", "server", "h", code=1)
+        self.assertEqual(self.asked().count("GETPIN"), 1)
+
+    def test_three_wrong_passphrases_are_enough(self) -> None:
+        self.serve_locked()
+        self.answer("a", "b", "c", PASSPHRASE)
+        self.tool("lookup", "server", "h", code=1)
+        self.assertEqual(self.asked().count("GETPIN"), 3)
+        self.assertIn("wrong 3 times", (self.folder / "log").read_text())
+
+    def test_others_are_answered_meanwhile_and_one_dialog_serves_all(self) -> None:
+        self.serve_locked()
+        one, other = self.connect(), self.connect()
+        with self.watched(one) as first, self.watched(other) as second:
+            self.prompt(one, "4711")
+            self.wait_for_question()
+            self.assertIn("OPTION parent-wid=4711", self.asked())
+            self.assertTrue(self.call(other, f"{ROOT}/collection/keyring", PROPERTIES, "Get", "ss", COLLECTION, "Locked")[0][1])
+            self.prompt(other)
+            self.answer(PASSPHRASE)
+            for connection, queue in ((one, first), (other, second)):
+                self.assertEqual(self.completed(connection, queue), (False, ("ao", [f"{ROOT}/collection/keyring"])))
+        self.assertEqual(self.asked().count("GETPIN"), 1)
+
+    def test_dismiss_and_the_end_of_the_client_end_the_dialog(self) -> None:
+        self.serve_locked()
+        one, other = self.connect(), self.connect()
+        with self.watched(one) as queue:
+            prompt = self.prompt(one)
+            self.wait_for_question()
+            self.refused("org.freedesktop.Secret.Error.NoSuchObject", other, prompt, PROMPT, "Dismiss")
+            self.refused("org.freedesktop.DBus.Error.Failed", one, prompt, PROMPT, "Prompt", "s", "")
+            self.call(one, prompt, PROMPT, "Dismiss")
+            self.assertEqual(self.completed(one, queue), (True, ("ao", [])))
+        self.wait_for_end_of_pinentry()
+        (self.folder / "bin" / "asked").unlink()
+        self.prompt(other)
+        self.wait_for_question()
+        other.close()
+        self.wait_for_end_of_pinentry()
+        self.assertIsNone(self.service.poll())
+
+    def test_prefs_unlock_ends_the_dialog(self) -> None:
+        self.serve_locked()
+        connection = self.connect()
+        with self.watched(connection) as queue:
+            self.prompt(connection)
+            self.wait_for_question()
+            self.with_passphrase("unlock")
+            self.assertFalse(self.completed(connection, queue)[0])
+        self.wait_for_end_of_pinentry()
+
+    def test_the_end_of_the_service_ends_the_dialog(self) -> None:
+        self.serve_locked()
+        self.prompt(self.connect())
+        self.wait_for_question()
+        self.assertEqual(self.end(self.service), 0)
+        self.wait_for_end_of_pinentry()
+
+    def test_a_pinentry_that_fails_is_no_unlocking(self) -> None:
+        self.serve_locked()
+        for answer, expected in (("broken", "Inappropriate ioctl"), ("die", "pinentry has ended")):
+            self.answer(answer)
+            self.tool("lookup", "server", "h", code=1)
+            printed = (self.folder / "log").read_text()
+            self.assertIn(expected, printed)
+            self.assertIn("prefs unlock", printed)
+        self.pinentry.write_text("#!/bin/sh\nexec head -c 100000 /dev/zero\n")
+        self.tool("lookup", "server", "h", code=1)
+        self.assertIsNone(self.service.poll())
+
+    def test_another_program_can_be_named_and_no_input_asks_none(self) -> None:
+        other = self.folder / "bin" / "other"
+        self.pinentry.rename(other)
+        self.pinentry.write_text("#!/bin/sh\nexit 1\n")
+        self.pinentry.chmod(0o755)
+        self.environment["PREFS_PINENTRY"] = str(other)
+        self.serve_locked()
+        self.answer(PASSPHRASE)
+        self.assertEqual(self.tool("lookup", "server", "h"), "hidden")
+        self.end(self.service)
+        (self.folder / "bin" / "asked").unlink()
+        self.serve("--no-input")
+        self.tool("lookup", "server", "h", code=1)
+        self.assertEqual(self.asked(), [])
+        self.assertIn("prefs unlock", (self.folder / "log").read_text())
+
+
+class PinentryOfKeyFile(ServiceTestCase):
+    def test_a_vault_without_a_passphrase_is_not_asked_for(self) -> None:
+        pinentry = self.folder / "bin" / "pinentry"
+        pinentry.write_text(f"#!/bin/sh\ntouch {self.folder}/asked\n")
+        pinentry.chmod(0o755)
+        key = self.make_vault()
+        self.prefs("unlock", "--vault-key-file", str(key))
+        self.serve()
+        self.tool("store", "--label=One", "server", "h", text="hidden")
+        self.prefs("lock")
+        self.tool("lookup", "server", "h", code=1)
+        self.assertFalse((self.folder / "asked").exists())
+        self.assertIn("prefs unlock", (self.folder / "log").read_text())
