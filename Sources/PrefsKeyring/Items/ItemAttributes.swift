@@ -7,6 +7,12 @@ struct ItemAttributes: Equatable, Sendable {
   /// The attribute that names the kind of an item, in libsecret and here.
   static let schema = "xdg:schema"
 
+  /// One attribute with its value.
+  struct Pair: Hashable {
+    let name: ByteString
+    let value: ByteString
+  }
+
   private let values: [ByteString: ByteString]
 
   init(_ attributes: [String: String]) {
@@ -22,6 +28,9 @@ struct ItemAttributes: Equatable, Sendable {
   var sorted: [(name: String, value: String)] {
     values.sorted { $0.key < $1.key }.map { ($0.key.string, $0.value.string) }
   }
+
+  /// In no order.
+  var pairs: [Pair] { values.map { Pair(name: $0.key, value: $0.value) } }
 
   subscript(name: String) -> String? { values[ByteString(name)]?.string }
 

@@ -32,6 +32,18 @@
       }
     }
 
+    /// One property; nil if there is none of that name.
+    private func property(_ name: String, of place: ServicePlace) throws -> PropertyValue? {
+      switch (place, name) {
+      // Clients ask for these often, and they need not the work for the others.
+      case (.collection(let collection), "Locked"), (.item(let collection, _), "Locked"): .flag(collection.isLocked)
+      case (.collection(let collection), "Label"): .text(collection.label)
+      case (.item(let collection, let element), "Attributes"):
+        collection.attributes(of: element).map { .attributes($0) }
+      default: try properties(of: place).first { $0.name == name }?.value
+      }
+    }
+
     private static func seconds(_ date: Date) -> UInt64 { UInt64(max(0, date.timeIntervalSince1970)) }
 
     private func require(_ interface: String, _ place: ServicePlace) throws {
@@ -44,9 +56,7 @@
       try call.requireTypes("ss")
       try require(call.text(), place)
       let name = try call.text()
-      guard let value = try properties(of: place).first(where: { $0.name == name })?.value else {
-        throw BusFailure.unknownProperty(name)
-      }
+      guard let value = try property(name, of: place) else { throw BusFailure.unknownProperty(name) }
       try bus.answer(call) { try value.write(to: $0) }
     }
 

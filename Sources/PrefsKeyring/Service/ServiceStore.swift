@@ -76,6 +76,11 @@
       }
     }
 
+    /// Whether what is in memory is what the transaction sees.
+    func isUpToDate(_ transaction: borrowing ReadWriteTransaction) throws -> Bool {
+      try transaction.position() == position
+    }
+
     /// Reads which collections and aliases there are.
     private func reloadRegister(_ transaction: borrowing ReadTransaction) throws -> [ServiceEvent] {
       var labels: [String: (label: String, created: Date)] = [:]

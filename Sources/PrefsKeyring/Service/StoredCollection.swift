@@ -25,7 +25,8 @@
     var created: Date
     private unowned let store: ServiceStore
     private var isSealed = false
-    private var entries: [String: Entry] = [:]
+    private var index = ItemIndex<Entry> { $0.name.attributes }
+    private var entries: [String: Entry] { index.entries }
 
     init(_ id: String, name: String, label: String, created: Date, _ store: ServiceStore) {
       (self.id, self.name, self.label, self.created, self.store) = (id, name, label, created, store)
@@ -47,7 +48,7 @@
     func attributes(of element: String) -> ItemAttributes? { entries[element]?.name.attributes }
 
     func search(_ attributes: ItemAttributes) -> [String] {
-      sorted(entries.filter { $0.value.name.attributes.contain(attributes) })
+      sorted(index.search(attributes))
     }
 
     private func entry(_ element: String) throws -> Entry {
@@ -86,14 +87,24 @@
       let attributes = item.attributes ?? ItemAttributes([:])
       let (secret, type) = item.secret ?? (SecretBytes(count: 0) { _ in }, ItemDetails.text)
       let made = try store.write { transaction in
-        let same =
-          replaces
-          ? try Keyring.names(attributes, name, transaction).first { $0.id != nil && $0.attributes == attributes } : nil
+        let same = replaces ? try newest(with: attributes, transaction) : nil
         let made = try same ?? ItemName(attributes)
         try Keyring.put(secret, made, label: item.label ?? "", type: type, name, transaction)
         return made
       }
       return try Self.element(of: made)
+    }
+
+    /// The newest item with exactly these attributes.
+    private func newest(
+      with attributes: ItemAttributes, _ transaction: borrowing ReadWriteTransaction
+    ) throws -> ItemName? {
+      // Another program may have written since the index was brought up to date.
+      let names =
+        try store.isUpToDate(transaction)
+        ? sorted(index.search(attributes)).reversed().compactMap { entries[$0]?.name }
+        : Keyring.names(attributes, name, transaction)
+      return names.first { $0.id != nil && $0.attributes == attributes }
     }
 
     func change(_ element: String, _ change: ItemChange) throws {
@@ -141,10 +152,10 @@
     func reload(_ transaction: borrowing ReadTransaction) throws -> [ServiceEvent] {
       isSealed = try transaction.isSealed(collection: name)
       let former = entries
-      entries = [:]
+      index.removeAll()
       for info in try transaction.itemInfos(inCollection: name) {
         let entry = Entry(name: ItemName(key: info.key), version: info.version, modified: info.modified)
-        entries[try Self.element(of: entry.name)] = entry
+        index[try Self.element(of: entry.name)] = entry
       }
       return events(from: former, Set(former.keys).union(entries.keys))
     }
@@ -164,9 +175,9 @@
         }
       }
       for (element, entry) in former where found[element] == nil && keys.contains(ByteString(entry.name.key)) {
-        entries[element] = nil
+        index[element] = nil
       }
-      entries.merge(found) { $1 }
+      for (element, entry) in found { index[element] = entry }
       return events(from: former, Set(former.keys).union(found.keys))
     }
 
