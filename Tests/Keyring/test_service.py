@@ -213,6 +213,30 @@ class Signals(ServiceTestCase):
                 self.assertEqual(seen.header.fields[HeaderFields.member], wanted)
 
 
+    def test_items_that_a_client_has_read_are_reported_as_locked(self) -> None:
+        key = self.make_vault()
+        self.prefs("unlock", "--vault-key-file", str(key))
+        self.serve()
+        for number in range(3):
+            self.tool("store", f"--label=Label {number}", "number", str(number), text="hidden")
+        connection = self.connect()
+        (read,), _ = self.call(connection, ROOT, SERVICE, "SearchItems", "a{ss}", {"number": "1"})
+        self.assertEqual(self.call(connection, read, PROPERTIES, "GetAll", "s", ITEM)[0]["Label"][1], "Label 1")
+        bus = DBusAddress("/org/freedesktop/DBus", "org.freedesktop.DBus", "org.freedesktop.DBus")
+        rule = MatchRule(type="signal", interface=PROPERTIES)
+        unwrap_msg(connection.send_and_get_reply(new_method_call(bus, "AddMatch", "s", (rule.serialise(),))))
+        with connection.filter(rule, bufsize=100) as queue:
+            for command, is_locked, label in ((("lock",), True, ""), (("unlock", "--vault-key-file", str(key)), False, "Label 1")):
+                self.prefs(*command)
+                while True:
+                    seen = connection.recv_until_filtered(queue, timeout=PATIENCE)
+                    if seen.body[0] == ITEM:
+                        break
+                # Of those that no client has read, there is no signal.
+                self.assertEqual(seen.header.fields[HeaderFields.path], read)
+                self.assertEqual((seen.body[1]["Locked"][1], seen.body[1]["Label"][1]), (is_locked, label))
+
+
 class Refusals(ServiceTestCase):
     def test_sessions_and_objects_of_others_are_refused(self) -> None:
         self.serve()

@@ -57,6 +57,7 @@
       try require(call.text(), place)
       let name = try call.text()
       guard let value = try property(name, of: place) else { throw BusFailure.unknownProperty(name) }
+      noteReading(call, place)
       try bus.answer(call) { try value.write(to: $0) }
     }
 
@@ -65,6 +66,7 @@
       let interface = try call.text()
       try require(interface, place)
       let all = interface.hasPrefix("org.freedesktop.DBus.") ? [] : try properties(of: place)
+      noteReading(call, place)
       try bus.answer(call) { try $0.write(all) }
     }
 

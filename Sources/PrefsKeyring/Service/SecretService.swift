@@ -27,6 +27,13 @@
     private var events: [ServiceEvent] = []
     private(set) lazy var memory = MemoryCollection { [unowned self] in events.append($0) }
     private var wasUnlocked: Bool
+    /// The items whose properties a client has read, by its name on the bus: those that it may have in memory.
+    private var readItems: [String: Set<ItemPlace>] = [:]
+
+    private struct ItemPlace: Hashable {
+      let collection: String
+      let element: String
+    }
 
     /// What a client has to have confirmed; here, that the vault is unlocked.
     struct Prompt {
@@ -91,6 +98,7 @@
       else { return }
       sessions.closeAll(of: name)
       callers[name] = nil
+      readItems[name] = nil
       prompts = prompts.filter { $0.value.owner != name }
       endUnneededDialog()
     }
@@ -193,6 +201,29 @@
           ServicePlace.path(collection.id), Interface.collection, [("Locked", .flag(collection.isLocked))])
         try? send(.collectionChanged(collection.id))
       }
+      reportLocksOfItems()
+    }
+
+    /// Remembers that a client has read properties of an item.
+    func noteReading(_ call: BusMessage, _ place: ServicePlace) {
+      guard case .item(let collection, let element) = place, collection is StoredCollection else { return }
+      readItems[call.sender, default: []].insert(ItemPlace(collection: collection.id, element: element))
+    }
+
+    /// Notifies clients that items are locked or unlocked, and have other properties by that; of those items that one may have in
+    /// memory, since a signal for each of thousands would keep the bus busy.
+    private func reportLocksOfItems() {
+      let places = readItems.values.reduce(into: Set()) { $0.formUnion($1) }
+      for place in places {
+        guard let collection = store.collection(place.collection), collection.attributes(of: place.element) != nil,
+          let all = try? properties(of: .item(collection, place.element))
+        else { continue }
+        try? changed(ServicePlace.path(place.collection, place.element), Interface.item, all)
+      }
+    }
+
+    private func forgetItem(_ place: ItemPlace) {
+      for client in readItems.keys { readItems[client]?.remove(place) }
     }
 
     private func send(_ event: ServiceEvent) throws {
@@ -202,6 +233,7 @@
       switch event {
       case .itemCreated(let id, let element), .itemDeleted(let id, let element):
         let isNew = if case .itemCreated = event { true } else { false }
+        if !isNew { forgetItem(ItemPlace(collection: id, element: element)) }
         let path = ServicePlace.path(id)
         try signal(
           path, Interface.collection, isNew ? "ItemCreated" : "ItemDeleted", ServicePlace.path(id, element))
