@@ -1,6 +1,7 @@
 #if COFFER_BUS
   import CSystemd
   import Coffer
+  import PrefsCommands
 
   #if canImport(Musl)
     import Musl
@@ -158,6 +159,22 @@
 
     func write(_ bytes: UnsafeRawBufferPointer) throws {
       try require(sd_bus_message_append_array(raw, Self.code("y"), bytes.baseAddress, bytes.count))
+    }
+
+    /// Writes bytes by a file in memory, which ends with the message.
+    ///
+    /// sd-bus copies others each time that a message grows, and wipes only the last copy of those that are sensitive.
+    func write(secret: SecretBytes) throws {
+      try secret.withUnsafeBytes { bytes in
+        guard !bytes.isEmpty else { return try write(bytes) }
+        let file = coffer_memory_file()
+        guard file >= 0 else {
+          throw BusFailure.failed("there is no memory for a secret: \(String(cString: strerror(errno)))")
+        }
+        defer { close(file) }
+        try FileDescriptor.writeAll(bytes, to: file, named: "a secret in memory")
+        try require(sd_bus_message_append_array_memfd(raw, Self.code("y"), file, 0, UInt64(bytes.count)))
+      }
     }
 
     func container(_ kind: Code, _ contents: String, _ body: () throws -> Void) throws {

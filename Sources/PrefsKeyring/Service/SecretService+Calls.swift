@@ -53,7 +53,7 @@
         return ServicePlace.path(try store.makeCollection(label, alias: alias))
       }
       if present == nil, store.hasVault, !store.isUnlocked, !unlockIfAtHand() {
-        let prompt = addPrompt(call, dismissed: .path("/")) { .path(try make()) }
+        let prompt = try addPrompt(call, dismissed: .path("/")) { .path(try make()) }
         return try answer(call, "/", prompt)
       }
       try answer(call, make(), "/")
@@ -144,7 +144,7 @@
       let unlocked = open()
       guard unlocked.count < paths.count else { return try answer(call, unlocked, "/") }
       let rest = paths.filter { !unlocked.contains($0) }
-      let prompt = addPrompt(call, dismissed: .paths([])) { .paths(rest) }
+      let prompt = try addPrompt(call, dismissed: .paths([])) { .paths(rest) }
       try answer(call, unlocked, prompt)
     }
 

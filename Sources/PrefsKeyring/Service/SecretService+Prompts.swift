@@ -4,9 +4,15 @@
 
   /// Prompts: the vault is to be unlocked, with a key at hand, or by pinentry.
   extension SecretService {
+    /// How many a client may have that are not completed.
+    private static let promptLimit = 64
+
     func addPrompt(
       _ call: BusMessage, dismissed: PropertyResult, _ action: @escaping () throws -> PropertyResult
-    ) -> String {
+    ) throws -> String {
+      guard prompts.values.count(where: { $0.owner == call.sender }) < Self.promptLimit else {
+        throw BusFailure.limits("a client can have \(Self.promptLimit) prompts")
+      }
       lastPrompt += 1
       let path = "\(ServicePlace.root)/prompt/p\(lastPrompt)"
       prompts[path] = Prompt(owner: call.sender, action: action, dismissed: dismissed)

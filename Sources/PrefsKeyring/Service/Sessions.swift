@@ -93,7 +93,7 @@
           try bytes.withUnsafeBytes { try answer.write($0) }
         } else {
           try answer.write(UnsafeRawBufferPointer(start: nil, count: 0))
-          try secret.bytes.withUnsafeBytes { try answer.write($0) }
+          try answer.write(secret: secret.bytes)
         }
         try answer.write(secret.type)
       }
