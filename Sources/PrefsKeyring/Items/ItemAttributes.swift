@@ -34,6 +34,11 @@ struct ItemAttributes: Equatable, Sendable {
 
   subscript(name: String) -> String? { values[ByteString(name)]?.string }
 
+  /// These with another one, unless they have it.
+  func adding(_ value: String, for name: String) -> ItemAttributes {
+    ItemAttributes([(name, value)] + sorted)
+  }
+
   /// Whether all of `wanted` are among these.
   func contain(_ wanted: ItemAttributes) -> Bool {
     wanted.values.allSatisfy { values[$0] == $1 }

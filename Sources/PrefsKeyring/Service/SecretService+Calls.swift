@@ -194,6 +194,10 @@
       var change = ItemChange()
       if case .text(let label)? = properties["org.freedesktop.Secret.Item.Label"] { change.label = label }
       if case .attributes(let all)? = properties["org.freedesktop.Secret.Item.Attributes"] { change.attributes = all }
+      // As earlier versions of the specification have it.
+      if case .text(let schema)? = properties["org.freedesktop.Secret.Item.Type"], !schema.isEmpty {
+        change.attributes = (change.attributes ?? ItemAttributes([:])).adding(schema, for: ItemAttributes.schema)
+      }
       return change
     }
 

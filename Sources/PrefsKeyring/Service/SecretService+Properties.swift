@@ -22,10 +22,12 @@
         ]
       case .item(let collection, let element):
         let (details, modified) = try collection.details(of: element)
+        let attributes = collection.attributes(of: element) ?? ItemAttributes([:])
         return [
-          ("Locked", .flag(collection.isLocked)),
-          ("Attributes", .attributes(collection.attributes(of: element) ?? ItemAttributes([:]))),
-          ("Label", .text(details.label)), ("Type", .text(details.type)),
+          ("Locked", .flag(collection.isLocked)), ("Attributes", .attributes(attributes)),
+          ("Label", .text(details.label)),
+          // No longer in the specification; earlier versions had the schema there, and clients still ask for it.
+          ("Type", .text(attributes[ItemAttributes.schema] ?? "")),
           ("Created", .number(Self.seconds(details.created))), ("Modified", .number(Self.seconds(modified))),
         ]
       case .session, .prompt, .folder: return []
