@@ -47,7 +47,7 @@ import Testing
     #expect(await troubles.next() == .storeNotFound(path: database.path))
     try #require(rename(store.path + "-away", store.path) == 0)
     #expect(await troubles.next() == .some(nil))
-    try connection.readWrite { try $0.setObject(1, forKey: "a", inCollection: "") }
+    try await connection.readWrite { try $0.setObject(1, forKey: "a", inCollection: "") }
     #expect(await commits.next()?.changedKeys(inCollection: "") == ["a"])
 
     try #require(unlink(store.path) == 0)
