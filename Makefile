@@ -83,6 +83,8 @@ test: test-deps lint ## Lint, build with warnings as errors, run all tests and t
 	Tests/Clients/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 	@Scripts/install-programs.sh direnv jq age git pass gpg=gnupg make docker-compose
 	Tests/Recipes/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
+	@Scripts/install-programs.sh swtpm tpm2_unseal=tpm2-tools
+	Tests/TPM/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 	@Scripts/install-programs.sh git dbus-daemon secret-tool=libsecret-tools,python3-secretstorage
 	Tests/Keyring/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 	Tests/Dependents/run

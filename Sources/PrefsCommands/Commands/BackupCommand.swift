@@ -62,6 +62,7 @@ struct BackupCommand: ParsableCommand {
     try session.using(database) { database in
       let newKey = try newKeyFile.map { try KeyLookup(options: common.ofSession, store: path).newKeyFile($0) }
       guard let key = newKey ?? used else { return }
+      if newKey == nil { try refuseTPM(database, session) }
       try ProgressBar.during("copying", common) { progress in
         try database.backup(to: path, key: key) { share in
           try check()
@@ -76,6 +77,16 @@ struct BackupCommand: ParsableCommand {
     common.note(
       "beside the copy is what other programs have not finished: " + unfinished.joined(separator: ", ")
         + ". What a killed program left is removed by the first backup after an hour; nothing else uses it.")
+  }
+
+  /// Refuses the TPM's key for a copy, which has no other: no other machine could open it.
+  private func refuseTPM(_ database: Database, _ session: CommandSession) throws {
+    let slot = try TPMFile(ofStoreAt: session.path).slot(in: database.slots())
+    guard let slot, try slot.id == database.openedSlot() else { return }
+    throw Failure(
+      .refused,
+      "the copy would open with this machine's TPM only, and be lost with it. Give it a key file with --new-key-file, or its "
+        + "recovery key: \(CommandHint.text("--recovery-key-fd 3 backup FILE")). Nothing was written.")
   }
 
   /// Which slots do not open the copy; nil if the store has no other.

@@ -8,8 +8,8 @@ struct DestroyCommand: ParsableCommand {
     abstract: "Delete the store permanently.",
     discussion: """
       Needs no key, so it can also delete a store that no key opens. NAME is the file name of the store, typed as \
-      confirmation. The store, its log and its shared memory are deleted; key files and backups stay. A store in use, or a \
-      file that is not a store, is refused.
+      confirmation. The store, its log, its shared memory and the keys that a TPM has sealed for it are deleted; key files and \
+      backups stay. A store in use, or a file that is not a store, is refused.
 
       Examples:
         prefs destroy --confirm settings.coffer
@@ -30,6 +30,7 @@ struct DestroyCommand: ParsableCommand {
       throw Failure(.usage, "the store is called \"\(name)\", but --confirm names another one; nothing was removed.")
     }
     try Database.remove(at: session.path)
+    for isOfVault in [false, true] { _ = TPMFile(ofStoreAt: session.path, isOfVault: isOfVault).remove() }
     common.note("removed the store \(session.path).")
     session.noteCopies()
     let keyFile =

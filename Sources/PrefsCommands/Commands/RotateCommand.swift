@@ -47,6 +47,7 @@ struct RotateCommand: ParsableCommand {
       report = try session.withSlots(whose) { slots in
         let before = try slots.holder.slots()
         let dropped = try keep.droppedSlots(in: before)
+        try slots.requireRecovery(without: dropped)
         try KeyReplacement(slots: slots, keys: keep.sources(), dropped: dropped, options: common.ofSession).run()
         return Report(before: before, after: try slots.holder.slots(), openers: try slots.openers())
       }
@@ -58,7 +59,9 @@ struct RotateCommand: ParsableCommand {
       report = try session.using(try session.open()) { database in
         let slots = try database.slots()
         try ProgressBar.during("re-encrypting", common) { try database.rotate(progress: $0) }
-        let open = OpenSlots(holder: database, key: nil, areOfVault: false, other: database.vault)
+        let open = OpenSlots(
+          holder: database, key: nil, areOfVault: false, tpmFile: TPMFile(ofStoreAt: session.path),
+          other: database.vault)
         return Report(before: slots, after: slots, openers: try open.openers())
       }
     }

@@ -9,7 +9,7 @@ struct UnlockCommand: ParsableCommand {
     discussion: """
       Until the time is over, or `prefs lock`, commands of this user read and write sealed collections without asking. The \
       key of the vault is kept in the kernel's keyring, or by an agent of this user if there is no keyring; it is never \
-      written to disk.
+      written to disk. The passphrase is asked for, unless this machine's TPM opens it (`prefs key add --vault --tpm`).
 
       Examples:
         prefs unlock

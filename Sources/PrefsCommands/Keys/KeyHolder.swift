@@ -36,6 +36,8 @@ struct OpenSlots {
   /// The key that opened them; nil for a vault that was already unlocked.
   let key: KeySource?
   let areOfVault: Bool
+  /// Where the key of a slot is that this machine's TPM opens, if there is one.
+  let tpmFile: TPMFile
   /// The vault for the slots of a store, and the store for those of its vault.
   let other: any KeyHolder
 
@@ -84,12 +86,17 @@ extension CommandSession {
     let (database, key) = try openWithKey()
     return try using(database) { database in
       guard options.vault else {
-        return try body(OpenSlots(holder: database, key: key, areOfVault: false, other: database.vault))
+        return try OpenSlots(
+          holder: database, key: key, areOfVault: false, tpmFile: TPMFile(ofStoreAt: path), other: database.vault
+        ).removingTPMFile(body)
       }
       let vaultKey = try VaultAccess(vault: database.vault, session: self).unlock(
         with: options.vaultKey.source(self.options))
       return try namingVault {
-        try body(OpenSlots(holder: database.vault, key: vaultKey, areOfVault: true, other: database))
+        try OpenSlots(
+          holder: database.vault, key: vaultKey, areOfVault: true, tpmFile: TPMFile(ofStoreAt: path, isOfVault: true),
+          other: database
+        ).removingTPMFile(body)
       }
     }
   }

@@ -28,6 +28,10 @@ struct KeyReplacement {
       sources = keys
       missing = try missingSlots(sources)
     }
+    if let key = try TPMKey(in: slots.tpmFile, for: missing) {
+      sources.append(try sourceOfTPM(key))
+      missing = try missingSlots(sources)
+    }
     guard !missing.isEmpty else { return sources }
     sources += try ask(missing)
     try slots.holder.checkReplacement(openedBy: sources, dropping: dropped)
@@ -52,6 +56,17 @@ struct KeyReplacement {
   }
 
   // MARK: - Slots that are left
+
+  private func sourceOfTPM(_ key: TPMKey) throws -> KeySource {
+    do {
+      return try key.source()
+    } catch let error as CofferError where error.exitStatus == .keyUnavailable {
+      throw Failure(
+        .keyUnavailable,
+        "\(error.description) A new key needs the secret of every slot that stays: let \(SlotText.describe(key.slot)) go with "
+          + "--drop \(key.slot.id). Nothing was changed.")
+    }
+  }
 
   /// Asks for the sources of `missing`, one after the other.
   private func ask(_ missing: [SlotInfo]) throws -> [KeySource] {

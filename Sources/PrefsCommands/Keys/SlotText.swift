@@ -20,7 +20,7 @@ enum SlotText {
       case .keyFile: "a key file\(label) (--key-file)"
       case .passphrase: "a passphrase\(label) (--passphrase-fd, or asked for)"
       case .recoveryKey: "a recovery key\(label) (--recovery-key-fd)"
-      case .keyCommand: "a key command\(label) (PREFS_KEY_COMMAND)"
+      case .keyCommand: "a key command\(label) (PREFS_KEY_COMMAND; if a TPM's, its file STORE.tpm on its machine)"
       default: "a \(slot.kind.rawValue)\(label)"
       }
     }

@@ -126,7 +126,8 @@ package struct CommandSession {
     // Before prompting or creating anything.
     if FilePlace.isTaken(output) { throw CofferError.storeExists(path: output) }
     for path in [output, newKeyFile].compactMap(\.self) { try StoreLocation.requireFolder(of: path) }
-    return try lookup.open(try Database.slots(at: path)) { key in
+    // The new store has no other key, and a TPM's would be lost with its machine.
+    return try lookup.open(try Database.slots(at: path), usesTPM: newKeyFile != nil) { key in
       try Database.salvage(
         at: path, key: key, to: output, newKey: newKeyFile.map { try lookup.newKeyFile($0) } ?? key, progress: progress)
     }

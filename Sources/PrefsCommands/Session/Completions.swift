@@ -11,7 +11,7 @@ import Coffer
 
 /// Shell completion of a store's names.
 ///
-/// Never prompts: a store that does not open with a key file or a credential offers no names, and no key command is
+/// Never prompts: a store that does not open with a key file, a credential or the TPM offers no names, and no key command is
 /// run.
 package enum Completions {
   /// Keys, as `KEY` and `COLLECTION/KEY`.

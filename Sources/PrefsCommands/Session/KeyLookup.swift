@@ -9,7 +9,7 @@ import Coffer
 #endif
 
 /// Finds the key of the store: from the options, then `PREFS_KEY_FILE`, `PREFS_KEY_COMMAND`, the credential
-/// `prefs-key`, the default key file, and a prompt on the terminal.
+/// `prefs-key`, the default key file, the TPM, and a prompt on the terminal.
 struct KeyLookup {
   let options: SessionOptions
   let store: String
@@ -21,11 +21,12 @@ struct KeyLookup {
   /// The kinds of its slots are readable without a key. So it never prompts for a passphrase in vain, and a default
   /// key for another store does not prevent the prompt.
   ///
+  /// - Parameter usesTPM: Whether the key may be one that only this machine's TPM opens.
   /// - Throws: ``Failure`` with the status `wrongKey` or `keyUnavailable`, which names the other ways to open it.
-  func open<R>(_ slots: [SlotInfo], _ open: (KeySource) throws -> R) throws -> R {
+  func open<R>(_ slots: [SlotInfo], usesTPM: Bool = true, _ open: (KeySource) throws -> R) throws -> R {
     var tried = "it"
     do {
-      return try openAny(slots) { source in
+      return try openAny(slots, usesTPM) { source in
         tried = if case .keyFile(let path) = source { "the key file \(path)" } else { "it" }
         return try open(source)
       }
@@ -39,24 +40,39 @@ struct KeyLookup {
     }
   }
 
-  private func openAny<R>(_ slots: [SlotInfo], _ open: (KeySource) throws -> R) throws -> R {
+  private func openAny<R>(_ slots: [SlotInfo], _ usesTPM: Bool, _ open: (KeySource) throws -> R) throws -> R {
     if let source = try namedByOption() { return try open(source) }
     let prompt = KeyPrompt(slots, of: store, options: options)
     if slots.contains(where: \.kind.isRandomKey) {
       if let source = try namedByEnvironment() { return try open(source) }
       let keyFile = try StoreLocation.defaultKeyFile(options)
+      let tpmFile = usesTPM ? TPMFile(ofStoreAt: store) : nil
       if KeyFile.exists(at: keyFile) {
         options.detail("using the key file \(keyFile)")
         do {
           return try open(options.keyFile(at: keyFile))
-        } catch CofferError.wrongKey where prompt.stands {
+        } catch CofferError.wrongKey where prompt.stands || tpmFile?.slot(in: slots) != nil {
           options.detail("the key file \(keyFile) does not open this store")
         }
-      } else if !prompt.stands {
-        throw missing(keyFile, slots)
       }
+      if let tpmFile, let source = try sourceOfTPM(tpmFile, slots, prompt) { return try open(source) }
+      if !prompt.stands { throw missing(keyFile, slots) }
     }
     return try prompt.open(open)
+  }
+
+  /// The key that this machine's TPM opens.
+  ///
+  /// - Returns: nil if there is none for these slots; also if it does not open, and a person can be asked.
+  private func sourceOfTPM(_ file: TPMFile, _ slots: [SlotInfo], _ prompt: KeyPrompt) throws -> KeySource? {
+    do {
+      guard let key = try TPMKey(in: file, for: slots) else { return nil }
+      options.detail("using the key that the TPM has sealed in \(file.path)")
+      return try key.source()
+    } catch let error as CofferError where error.exitStatus == .keyUnavailable && prompt.stands && Terminal.isThere {
+      options.note(error.description)
+      return nil
+    }
   }
 
   private func missing(_ keyFile: String, _ slots: [SlotInfo]) -> Failure {

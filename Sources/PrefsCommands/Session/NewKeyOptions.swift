@@ -29,7 +29,8 @@ struct NewKeyOptions: ParsableArguments {
     !passphrase && newPassphraseFd == nil && !isRandomKey
   }
 
-  private var isRandomKey: Bool { newKeyFile != nil || keyCommand != nil || credential != nil }
+  /// Whether a kind of random key was given.
+  var isRandomKey: Bool { newKeyFile != nil || keyCommand != nil || credential != nil }
 
   mutating func validate() throws {
     let ways = [passphrase, newPassphraseFd != nil, newKeyFile != nil, keyCommand != nil, credential != nil]

@@ -17,6 +17,7 @@ package struct PrivateFolder {
 
   private static let prefix = ".prefs-edit-"
   private static let visiblePrefix = "prefs-page-"
+  private static let objectsPrefix = ".prefs-tpm-"
 
   /// Makes a folder in `$XDG_RUNTIME_DIR`, which is in memory, or else beside the store.
   package init(besides store: String) throws {
@@ -26,6 +27,15 @@ package struct PrivateFolder {
 
   /// Makes one that is not hidden, in the user's home: browsers in a sandbox (snap) read no others.
   package init(visibleInHome home: String) throws { try self.init(in: home, prefix: Self.visiblePrefix) }
+
+  /// Makes one for the objects of a TPM, in memory if possible, and removes those that killed commands left.
+  init(forObjectsBesides store: String) throws {
+    let parents = [Environment.variable("XDG_RUNTIME_DIR"), "/dev/shm", FilePlace.folder(of: store)].compactMap(\.self)
+    for folder in Self.abandoned(in: parents, prefixes: [Self.objectsPrefix]) { folder.wipe() }
+    var folder: Self?
+    for parent in parents.dropLast() where folder == nil { folder = try? Self(in: parent, prefix: Self.objectsPrefix) }
+    self = try folder ?? Self(in: FilePlace.folder(of: store), prefix: Self.objectsPrefix)
+  }
 
   private init(in parent: String, prefix: String = prefix) throws {
     while true {
@@ -86,10 +96,14 @@ package struct PrivateFolder {
   private static func abandoned(besides store: String) -> [PrivateFolder] {
     let parents =
       ["XDG_RUNTIME_DIR", "HOME"].compactMap { Environment.variable($0) } + [FilePlace.folder(of: store)]
-    return Set(parents).sorted().flatMap { parent in
+    return abandoned(in: parents, prefixes: [prefix, visiblePrefix])
+  }
+
+  private static func abandoned(in parents: [String], prefixes: [String]) -> [PrivateFolder] {
+    Set(parents).sorted().flatMap { parent in
       // mkdtemp(3) makes no names with invalid UTF-8.
       ((try? FolderNames.read(parent)) ?? []).map { String(decoding: $0, as: UTF8.self) }
-        .filter { $0.hasPrefix(prefix) || $0.hasPrefix(visiblePrefix) }.sorted().compactMap {
+        .filter { name in prefixes.contains { name.hasPrefix($0) } }.sorted().compactMap {
           PrivateFolder(abandonedAt: "\(parent)/\($0)")
         }
     }

@@ -16,8 +16,8 @@ struct PrefsCommand: ParsableCommand {
 
       The store is --store, or that of --app, or PREFS_STORE, or prefs/settings.coffer in the user's data folder \
       ($XDG_DATA_HOME, ~/.local/share). It is opened with --key-file, --key-fd, --passphrase-fd or --recovery-key-fd, or with PREFS_KEY_FILE, \
-      PREFS_KEY_COMMAND, the systemd credential prefs-key, the key file prefs/key in the user's configuration folder, or a \
-      passphrase or recovery key that is asked for. A sealed collection needs the vault: --vault-key-file, --vault-key-fd, \
+      PREFS_KEY_COMMAND, the systemd credential prefs-key, the key file prefs/key in the user's configuration folder, this \
+      machine's TPM (`prefs key add --tpm`), or a passphrase or recovery key that is asked for. A sealed collection needs the vault: --vault-key-file, --vault-key-fd, \
       PREFS_VAULT_KEY_FILE, or a previous `prefs unlock`. With --must-exist, or PREFS_MUST_EXIST set to anything but 0, a \
       missing store is not created.
 

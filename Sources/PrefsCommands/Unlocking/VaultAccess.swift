@@ -17,12 +17,16 @@ struct VaultAccess {
     return try unlockAgain(with: named)
   }
 
-  /// Unlocks the vault with `named` or a prompt.
+  /// Unlocks the vault with `named`, else with this machine's TPM if it has a slot, else with a prompt.
   func unlockAgain(with named: KeySource?) throws -> KeySource {
     try requireVault()
     if let named {
       try session.namingVault { try vault.unlock(named) }
       return named
+    }
+    if let key = try sourceOfTPM() {
+      try session.namingVault { try vault.unlock(key) }
+      return key
     }
     guard try vault.slots().contains(where: { !$0.kind.isRandomKey }) else {
       throw Failure(.keyUnavailable, "the vault opens with a key file. Name it with --vault-key-file.")
@@ -32,6 +36,26 @@ struct VaultAccess {
         try vault.unlock(key)
         return key
       }
+    }
+  }
+
+  /// The key that this machine's TPM opens.
+  ///
+  /// Only for a command that is about the vault, as `prefs unlock` is: otherwise no `prefs lock` would lock it.
+  ///
+  /// - Returns: nil if there is none; also if it does not open, and a person can be asked.
+  private func sourceOfTPM() throws -> KeySource? {
+    do {
+      return try TPMKey(in: TPMFile(ofStoreAt: session.path, isOfVault: true), for: vault.slots())?.source()
+    } catch let error as CofferError where error.exitStatus == .keyUnavailable {
+      guard try prompt().stands, Terminal.isThere else {
+        throw Failure(
+          .keyUnavailable,
+          "\(error.description) Unlock the vault with its recovery key or passphrase: --vault-recovery-key-fd, "
+            + "--vault-passphrase-fd.")
+      }
+      session.options.note(error.description)
+      return nil
     }
   }
 

@@ -9,12 +9,20 @@ struct KeyAddCommand: ParsableCommand {
     discussion: """
       Adds a passphrase by default. Everything that opened the store before still does.
 
+      With --tpm, this machine's TPM 2.0 opens the store where no other key is named. That takes the programs of tpm2-tools, and a \
+      recovery key or a passphrase, which has to stay: the TPM's key is lost with the machine. The file STORE.tpm, or \
+      STORE.tpm-vault for the vault, has the key, sealed by the TPM. `prefs unlock` uses that of the vault.
+
       Examples:
         prefs key add --label Ada
         prefs key add --new-key-file /media/stick/prefs-key --label stick
         prefs key add --key-command 'secret-tool lookup app prefs'
         prefs key add --passphrase --calibrate 2
+        prefs key add --tpm
       """)
+
+  @Flag(help: "A random key that only this machine's TPM opens.")
+  var tpm = false
 
   @OptionGroup var new: NewKeyOptions
 
@@ -22,12 +30,25 @@ struct KeyAddCommand: ParsableCommand {
 
   @OptionGroup(title: "Common options") var common: CommonOptions
 
+  mutating func validate() throws {
+    if tpm, !new.isEmpty || new.stretching.areGiven {
+      throw ValidationError("Use --tpm alone, with --label and --vault at most.")
+    }
+  }
+
   mutating func run() throws {
     let session = try CommandSession(common)
     try session.withSlots(whose) { slots in
+      let label = new.label.map(CommandArguments.value)
+      if tpm {
+        let slot = try slots.addTPM(label: label ?? "TPM")
+        common.note(
+          "added \(SlotText.describe(slot)). Its key is in \(slots.tpmFile.path), and opens on this machine only: that protects "
+            + "a copy of the files, or a disk that is taken out, but not a machine that is stolen whole.")
+        return
+      }
       let hash = try new.stretching.hash()
-      let slot = try slots.holder.addSlot(
-        try new.source(session.lookup), label: new.label.map(CommandArguments.value) ?? "", stretching: hash)
+      let slot = try slots.holder.addSlot(try new.source(session.lookup), label: label ?? "", stretching: hash)
       common.note("added \(SlotText.describe(slot)).")
     }
   }

@@ -35,6 +35,7 @@ struct KeyChangeCommand: ParsableCommand {
           "\(SlotText.describe(slot)) has no passphrase to change. Say what opens it from now on: --passphrase, "
             + "--new-key-file, --key-command or --credential.")
       }
+      if new.isRandomKey { try slots.requireRecovery(without: [slot.id]) }
       let hash = try new.stretching.hash()
       let opened = try slots.key.flatMap(slots.holder.slot(openedBy:))
       let changed = try slots.holder.changeSlot(

@@ -32,6 +32,7 @@ struct KeyRemoveCommand: ParsableCommand {
       let all = try slots.holder.slots()
       let slot = try SlotReference.slot(slot, in: all)
       guard all.count > 1 else { throw CofferError.lastSlot }
+      try slots.requireRecovery(without: [slot.id])
       if !force { try confirm(slot) }
       try slots.holder.removeSlot(slot.id)
       common.note("removed \(SlotText.describe(slot)). \(slots.warning)")

@@ -39,6 +39,9 @@ struct KeyReplaceCommand: ParsableCommand {
       let opened = try slots.key.flatMap(slots.holder.slot(openedBy:))
       let leaked = try slot.map { try SlotReference.slot($0, in: all) } ?? opened
       guard let leaked else { throw Failure(.usage, "say which slot: \(SlotText.list(all)).") }
+      try slots.requireRecovery(
+        without: keep.droppedSlots(in: all).union([leaked.id]),
+        adding: !new.isRandomKey && (!new.isEmpty || leaked.kind == .passphrase))
       let key = try replacementKey(for: leaked, isOpened: leaked.id == opened?.id, slots, session)
       try key.check(slots)
       let left = try key.slotsOfInterruptedRun(slots.holder).filter { $0.id != opened?.id && $0.id != leaked.id }

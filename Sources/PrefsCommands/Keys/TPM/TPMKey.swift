@@ -1,0 +1,126 @@
+import Coffer
+
+/// A key of the file beside a store, whose slot is there.
+struct TPMKey {
+  let slot: SlotInfo
+  private let file: TPMFile
+  private let contents: TPMFile.Contents
+
+  /// - Throws: `CofferError.keyUnavailable` when the file is damaged.
+  init?(in file: TPMFile, for slots: [SlotInfo]) throws {
+    guard let contents = try file.read(), let slot = slots.first(where: contents.names) else { return nil }
+    (self.file, self.contents, self.slot) = (file, contents, slot)
+  }
+
+  /// The key, from this machine's TPM.
+  ///
+  /// - Throws: `CofferError.keyUnavailable`.
+  func source() throws -> KeySource {
+    do {
+      return try TPM.using(forStoreAt: file.store) { .key(try $0.unseal(contents.sealed)) }
+    } catch CofferError.keyUnavailable(let reason) {
+      throw CofferError.keyUnavailable(reason: "the TPM does not open \(file.path): \(reason)")
+    }
+  }
+}
+
+// MARK: - Doctor
+
+extension TPMKey {
+  /// What is wrong with the key beside a store, and with that of its vault, in sentences.
+  static func problems(of database: Database, _ store: String, _ slots: [SlotInfo]) throws -> [String] {
+    var problems = Self.problems(TPMFile(ofStoreAt: store), slots, database)
+    if try database.vault.isThere() {
+      problems += Self.problems(TPMFile(ofStoreAt: store, isOfVault: true), try database.vault.slots(), database.vault)
+    }
+    return problems
+  }
+
+  private static func problems(_ file: TPMFile, _ slots: [SlotInfo], _ holder: any SlotHolder) -> [String] {
+    do {
+      guard let key = try TPMKey(in: file, for: slots) else {
+        return FilePlace.isTaken(file.path)
+          ? ["\(file.path) is of no slot. Remove it, unless an earlier store is to come back."] : []
+      }
+      guard try holder.slot(openedBy: key.source())?.id == key.slot.id else {
+        return [
+          "\(file.path) does not open \(SlotText.describe(key.slot)). Remove that slot, and add it again with --tpm."
+        ]
+      }
+      guard !OpenSlots.haveRecovery(slots) else { return [] }
+      return [
+        "\(SlotText.describe(key.slot)) opens with this machine's TPM, and no recovery key or passphrase is beside it."
+      ]
+    } catch {
+      return ["\(error)"]
+    }
+  }
+}
+
+// MARK: - Slots
+
+extension OpenSlots {
+  /// Adds a slot for a new key that this machine's TPM seals, and writes the key's file.
+  func addTPM(label: String) throws -> SlotInfo {
+    try checkForTPM()
+    return try TPM.using(forStoreAt: tpmFile.store) { tpm in
+      let sealed = try tpm.seal(SecretBytes.random(count: 32))
+      // What the TPM gives back is what the slot takes.
+      let slot = try tpm.load(sealed) { program in
+        try holder.addSlot(.keyCommand("exec \(program.line)"), label: label)
+      }
+      do {
+        try tpmFile.write(TPMFile.Contents(slot: slot, sealed: sealed))
+      } catch {
+        // Nothing opens it.
+        try holder.removeSlot(slot.id)
+        throw error
+      }
+      return slot
+    }
+  }
+
+  private func checkForTPM() throws {
+    let slots = try holder.slots()
+    try tpmFile.checkPlace()
+    if let slot = tpmFile.slot(in: slots) {
+      throw Failure(
+        .conflict,
+        "\(SlotText.describe(slot)) opens with a TPM already. To make another, remove it first: "
+          + CommandHint.text("key remove \(slot.id)\(vaultOption)") + ". Nothing was changed.")
+    }
+    guard !Self.haveRecovery(slots) else { return }
+    throw Failure(
+      .refused,
+      "a TPM's key is lost with the machine, or when its firmware clears it, and \(what) has neither a recovery key nor a "
+        + "passphrase. Add one first: \(CommandHint.text("key recovery\(vaultOption)")). Nothing was changed.")
+  }
+
+  /// Refuses to leave the TPM's slot without a recovery key or a passphrase.
+  ///
+  /// - Parameters:
+  ///   - dropped: The slots that go, or open with a random key from now on.
+  ///   - addsRecovery: Whether a recovery key or a passphrase takes the place of one.
+  func requireRecovery(without dropped: Set<Int>, adding addsRecovery: Bool = false) throws {
+    let left = try holder.slots().filter { !dropped.contains($0.id) }
+    guard let slot = tpmFile.slot(in: left), !addsRecovery, !Self.haveRecovery(left) else { return }
+    throw Failure(
+      .refused,
+      "\(SlotText.describe(slot)) opens with this machine's TPM, and no recovery key or passphrase would be left beside it. Add "
+        + "one first: \(CommandHint.text("key recovery\(vaultOption)")). Nothing was changed.")
+  }
+
+  /// Runs `body`, and removes the TPM's file if its slot is gone then.
+  func removingTPMFile<R>(_ body: (OpenSlots) throws -> R) throws -> R {
+    let slot = try tpmFile.slot(in: holder.slots())
+    let result = Result { try body(self) }
+    if slot != nil, let slots = try? holder.slots(), tpmFile.slot(in: slots) == nil { _ = tpmFile.remove() }
+    return try result.get()
+  }
+
+  private var what: String { areOfVault ? "the vault" : "the store" }
+  private var vaultOption: String { areOfVault ? " --vault" : "" }
+
+  /// Whether one of the slots opens without any file.
+  static func haveRecovery(_ slots: [SlotInfo]) -> Bool { slots.contains { !$0.kind.isRandomKey } }
+}
