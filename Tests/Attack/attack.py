@@ -22,8 +22,8 @@ import registry  # noqa: E402
 import workshop  # noqa: E402
 
 CHAPTERS = (
-    "files", "pages", "older", "keys", "vault", "crafted", "names", "managed", "host", "leaks", "carriers", "buckets", "members",
-    "sealed", "page", "page_contents", "challenge", "untried",
+    "files", "pages", "older", "keys", "tpm", "vault", "crafted", "names", "managed", "host", "leaks", "carriers", "buckets",
+    "members", "sealed", "page", "page_contents", "challenge", "untried",
 )
 
 

@@ -21,7 +21,7 @@ import time
 from typing import Any, Iterator, Optional
 
 HERE = pathlib.Path(__file__).resolve().parent
-for folder in ("../Interop", "../Page", "../../clients/reader"):
+for folder in ("../Interop", "../Page", "../TPM", "../../clients/reader"):
     sys.path.insert(0, str((HERE / folder).resolve()))
 
 from coffer_reader.keys import Key, KeyFile  # noqa: E402
