@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import pty
 import shutil
 import stat
 import subprocess
@@ -41,21 +42,23 @@ class TPMTestCase(unittest.TestCase):
         self.addCleanup(emulator.end)
         return emulator.environment
 
+    def environment(self, tpm: dict | None) -> dict:
+        return {
+            "PATH": "/usr/bin:/bin", "HOME": str(self.home), "LC_ALL": "C.UTF-8", "XDG_RUNTIME_DIR": str(self.runtime),
+            **(self.tpm if tpm is None else tpm),
+        }
+
     def prefs(
         self, *words: object, tpm: dict | None = None, secret: bytes | None = None
     ) -> subprocess.CompletedProcess:
         """Runs the tool without a terminal, by default beside this TPM, with a secret on a descriptor."""
-        environment = {
-            "PATH": "/usr/bin:/bin", "HOME": str(self.home), "LC_ALL": "C.UTF-8", "XDG_RUNTIME_DIR": str(self.runtime),
-            **(self.tpm if tpm is None else tpm),
-        }
         with tempfile.TemporaryFile() as file:
             file.write(secret or b"")
             file.seek(0)
             done = subprocess.run(
                 [str(BIN / "prefs"), *(str(file.fileno() if word is FD else word) for word in words)], cwd=self.work,
-                env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, start_new_session=True,
-                pass_fds=[file.fileno()])
+                env=self.environment(tpm), stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE,
+                start_new_session=True, pass_fds=[file.fileno()])
         done.text, done.message = done.stdout.decode(), done.stderr.decode()
         return done
 
@@ -145,6 +148,21 @@ class SealedStore(TPMTestCase):
         self.recovering("key", "remove", "2", "--force")
         self.recovering("key", "add", "--tpm")
         self.assertEqual(self.succeed("get", "x"), "1\n")
+
+    def test_is_followed_by_a_prompt_on_a_terminal(self) -> None:
+        other = self.machine("other")
+        child, terminal = pty.fork()
+        if child == 0:
+            os.execve(BIN / "prefs", ["prefs", "get", "x"], self.environment(other))
+        shown = b""
+        while b"Recovery key for" not in shown:
+            shown += os.read(terminal, 4096)
+        self.assertIn(b"another TPM has sealed it", shown)
+        os.write(terminal, self.recovery)
+        _, status = os.waitpid(child, 0)
+        self.assertEqual(os.waitstatus_to_exitcode(status), 0)
+        self.assertTrue(os.read(terminal, 4096).endswith(b"1\r\n"))
+        os.close(terminal)
 
     def test_says_what_opens_the_store_when_the_file_is_damaged(self) -> None:
         whole = self.sealed.read_bytes()
@@ -250,7 +268,8 @@ class Adding(TPMTestCase):
             run = f'exec /usr/bin/{program} "$@"'
             if program == "tpm2_create":
                 run = f'cat >{seen}/key; {run} <{seen}/key'
-            (programs / program).write_text(f'#!/bin/sh\necho "$0" "$@" >>{seen}/arguments\ncp -r {self.runtime}/. {seen}/\n{run}\n')
+            looks = f'echo "$0" "$@" >>{seen}/arguments\ncp -r {self.runtime}/. {seen}/'
+            (programs / program).write_text(f"#!/bin/sh\n{looks}\n{run}\n")
             (programs / program).chmod(0o700)
         watched = {**self.tpm, "PATH": f"{programs}:/usr/bin:/bin"}
         added = self.prefs("key", "add", "--tpm", "-v", tpm=watched)
