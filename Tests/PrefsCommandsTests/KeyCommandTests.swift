@@ -77,6 +77,20 @@ struct KeyCommandTests {
     #expect(try get(tool) == 0)
   }
 
+  // Tests/TPM has a TPM.
+  @Test("A slot for a TPM needs a recovery key or a passphrase beside it, and a TPM")
+  func tpm() throws {
+    let tool = try Tool()
+    try tool.succeed("set", "x", "1")
+    let refused = try tool.run("key", "add", "--tpm")
+    #expect(refused.code == 11 && refused.message.contains("prefs key recovery"))
+    #expect(try tool.addPassphrase("hunter2").code == 0)
+    #expect(try tool.run("key", "add", "--tpm", "--passphrase").code == 2)
+    let nowhere = ["TPM2TOOLS_TCTI": "swtpm:host=127.0.0.1,port=1"]
+    #expect(try tool.run("key", "add", "--tpm", environment: nowhere).code == 6)
+    #expect(try tool.slots().count == 2 && !tool.exists(tool.store + ".tpm"))
+  }
+
   @Test("An unavailable key adds no slot, and a wrong key creates no key file")
   func addFails() throws {
     let tool = try sample()
