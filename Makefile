@@ -6,7 +6,7 @@ ROUNDS ?= 7
 SOURCES = Sources Tests Benchmarks Examples Package.swift
 
 .DEFAULT_GOAL := help
-.PHONY: help deps test-deps build release install uninstall package dist reproducible test-dist test-package test-static demo test test-install models attack examples acceptance docs sanitize soak fuzz load \
+.PHONY: help deps test-deps build release install uninstall package dist reproducible test-dist test-keyring test-package test-static demo test test-install models attack examples acceptance docs sanitize soak fuzz load \
   bench bench-configuration api interface lint format clean
 
 help: ## Show this list
@@ -103,6 +103,13 @@ test-install: ## Install into a folder that goes away, and check the manual page
 models: ## Check the models in Documentation/Models with Spin, and that it finds an error in each of their twins
 	@Scripts/install-programs.sh spin gcc
 	@Tests/Models/run
+
+# Not part of `make test`: it needs root, a browser, gnome-keyring, and the sources of other projects.
+test-keyring: deps ## Compare prefs keyring with gnome-keyring, send it what no client should, read its memory, move in and out
+	@Scripts/install-programs.sh git gcc make chromium dbus-daemon gdbus=libglib2.0-bin secret-tool=libsecret-tools,python3-secretstorage \
+	  gnome-keyring-daemon=gnome-keyring,gir1.2-secret-1,python3-gi,python3-keyring,python3-keyrings.alt,python3-pytest,python3-pip,libsecret-1-dev
+	$(SWIFT) build
+	@Tests/Keyring/run "$$($(SWIFT) build --show-bin-path)" test_peers
 
 # Not part of `make test`: it needs root, and a release build.
 test-static: ## Build the tool with all libraries inside, and use it in a root with nothing but /proc
