@@ -1,0 +1,116 @@
+"""What the memory of a locked `prefs keyring` holds, read from outside as root reads it."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import sys
+import time
+import unittest
+
+from memory import find, mappings
+from services import COLLECTION, ITEM, PATIENCE, PROPERTIES, ROOT, SERVICE, Prefs
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "clients/reader"))
+
+import coffer_reader.vault
+import secretstorage
+from coffer_reader.keys import KeyFile
+
+MAIN = f"{ROOT}/collection/keyring"
+
+
+def keys_of_the_vault(peer: Prefs) -> dict[str, bytes]:
+    """The key that the slots open, and those derived from it, as the reader of the format finds them."""
+    found: dict[str, bytes] = {}
+    derive = coffer_reader.vault.hkdf
+
+    def noting(key: bytes, salt: bytes, info: str) -> bytes:
+        found["key of the vault"] = key
+        found[info] = derive(key, salt, info)
+        return found[info]
+
+    coffer_reader.vault.hkdf = noting
+    try:
+        copy = peer.work / "copy.coffer"
+        peer.prefs("backup", str(copy))
+        store_key = KeyFile.read(peer.home / ".config/prefs/key")
+        coffer_reader.read(copy, store_key, KeyFile.read(peer.key))
+    finally:
+        coffer_reader.vault.hkdf = derive
+    text = peer.key.read_bytes().strip()
+    return {**found, "key file": text, "bytes of the key file": KeyFile.parse(text).material}
+
+
+@unittest.skipIf(os.geteuid() != 0, "the service forbids all but root to read its memory")
+class Memory(unittest.TestCase):
+    def setUp(self) -> None:
+        self.peer = Prefs()
+        self.addCleanup(self.peer.close)
+        self.connection = self.peer.connect()
+        self.secrets: dict[str, bytes] = {}
+
+    def secret(self, name: str, repetitions: int = 1) -> bytes:
+        self.secrets[name] = f"{name}, {os.urandom(16).hex()}".encode()
+        return self.secrets[name] * repetitions
+
+    def call(self, path: str, *arguments):
+        return self.peer.call(self.connection, path, *arguments)
+
+    def use(self) -> None:
+        """Stores secrets and reads them, in both kinds of session, and by other programs."""
+        agreed = secretstorage.get_default_collection(self.connection)
+        # One byte, a page, and more than a socket takes at once.
+        for repetitions in (1, 100, 10_000):
+            secret = self.secret(f"agreed {repetitions}", repetitions)
+            item = agreed.create_item("agreed", {"k": f"agreed {repetitions}"}, secret)
+            self.assertEqual(item.get_secret(), secret)
+            item.set_secret(secret)
+            self.assertEqual(item.get_secret(), secret)
+        _, session = self.call(ROOT, SERVICE, "OpenSession", "sv", "plain", ("s", ""))
+        for repetitions in (1, 100, 10_000):
+            secret = (session, b"", self.secret(f"plain {repetitions}", repetitions), "text/plain")
+            properties = {f"{ITEM}.Label": ("s", "plain"), f"{ITEM}.Attributes": ("a{ss}", {"k": f"plain {repetitions}"})}
+            path, _ = self.call(MAIN, COLLECTION, "CreateItem", "a{sv}(oayays)b", properties, secret, False)
+            self.assertEqual(self.call(path, ITEM, "GetSecret", "o", session)[0][2], secret[2])
+            self.call(path, ITEM, "SetSecret", "(oayays)", secret)
+            self.assertEqual(self.call(ROOT, SERVICE, "GetSecrets", "aoo", [path], session)[0][path][2], secret[2])
+        self.peer.run("secret-tool", "store", "--label=tool", "k", "tool", text=self.secret("tool"))
+        self.assertEqual(self.peer.run("secret-tool", "lookup", "k", "tool").stdout, self.secrets["tool"])
+        key = str(self.peer.key)
+        self.peer.prefs("set", "--secret", "keyring/by-hand", "-", text=self.secret("prefs"), PREFS_VAULT_KEY_FILE=key)
+        self.assertEqual(self.peer.run("secret-tool", "lookup", "key", "by-hand").stdout, self.secrets["prefs"])
+
+    def wait_until_locked(self) -> None:
+        for _ in range(PATIENCE * 20):
+            if self.call(MAIN, PROPERTIES, "Get", "ss", COLLECTION, "Locked")[0][1]:
+                return
+            time.sleep(0.05)
+        self.fail("it is not locked")
+
+    def check(self, lock, *options: str) -> None:
+        service = self.peer.serve(*options)
+        self.use()
+        keys = keys_of_the_vault(self.peer)
+        # What follows could not fail if the search could not find.
+        self.assertTrue(find(service.pid, {"key": keys["coffer v1 sealed value"]}), "the unlocked vault's key is not in memory")
+        lock()
+        self.wait_until_locked()
+        self.assertGreater(sum(len(contents) for _, contents in mappings(service.pid)), 1 << 20)
+        self.assertEqual(find(service.pid, {**self.secrets, **keys}), [])
+        self.peer.unlock()
+        self.assertEqual(self.peer.run("secret-tool", "lookup", "k", "tool").stdout, self.secrets["tool"])
+
+    def test_a_client_that_locks_the_service_leaves_no_secret_and_no_key_in_memory(self) -> None:
+        self.check(lambda: self.call(ROOT, SERVICE, "LockService"))
+
+    def test_prefs_lock_leaves_no_secret_and_no_key_in_memory(self) -> None:
+        self.check(lambda: self.peer.prefs("lock"))
+
+    def test_a_key_file_that_the_service_has_read_is_not_in_memory(self) -> None:
+        self.peer.prefs("lock")
+        self.check(lambda: self.call(ROOT, SERVICE, "Lock", "ao", [MAIN]), "--vault-key-file", str(self.peer.key))
+
+
+if __name__ == "__main__":
+    unittest.main()
