@@ -109,7 +109,7 @@ test-keyring: deps ## Compare prefs keyring with gnome-keyring, send it what no 
 	@Scripts/install-programs.sh git gcc make chromium dbus-daemon gdbus=libglib2.0-bin secret-tool=libsecret-tools,python3-secretstorage \
 	  gnome-keyring-daemon=gnome-keyring,gir1.2-secret-1,python3-gi,python3-keyring,python3-keyrings.alt,python3-pytest,python3-pip,libsecret-1-dev
 	$(SWIFT) build
-	@Tests/Keyring/run "$$($(SWIFT) build --show-bin-path)" test_peers test_hostile test_kills test_memory test_load
+	@Tests/Keyring/run "$$($(SWIFT) build --show-bin-path)" test_peers test_moving test_hostile test_kills test_memory test_load
 
 # Not part of `make test`: it needs root, and a release build.
 test-static: ## Build the tool with all libraries inside, and use it in a root with nothing but /proc
