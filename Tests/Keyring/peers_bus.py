@@ -10,6 +10,8 @@ from jeepney.wrappers import DBusErrorResponse, unwrap_msg
 from services import BUS, COLLECTION, ITEM, PATIENCE, PROMPT, PROPERTIES, ROOT, SECRETS, SERVICE, SESSION, Peer
 
 INTROSPECTABLE = "org.freedesktop.DBus.Introspectable"
+# gnome-keyring gives this schema to items without one, but not at all times.
+GENERIC = r"(, )?\('xdg:schema', 'org.freedesktop.Secret.Generic'\)|^org\.freedesktop\.Secret\.Generic$|schema = org.freedesktop.Secret.Generic\n"
 QUIET = 0.5  # seconds without a signal, after which no more are expected
 FOLLOWING = 10  # seconds in which `prefs unlock` is followed
 
@@ -48,7 +50,7 @@ class Calls:
     def shown(self, value) -> str:
         """What is the same for both if they do the same."""
         text = str(value).replace(self.main, "MAIN").replace(ROOT, "ROOT")
-        text = re.sub(r"MAIN/\w+", "ITEM", text)
+        text = re.sub(GENERIC, "", re.sub(r"MAIN/\w+", "ITEM", text))
         text = re.sub(r"ROOT/collection/(?!session)\w+", "COLLECTION", text)
         return re.sub(r"(ROOT/(session|prompt))/\w+", lambda found: found[2].upper(), text)
 

@@ -311,6 +311,15 @@ class Others(HostileTestCase):
         else:
             self.fail("the prompt is still there")
 
+    def test_a_client_can_have_only_so_many_prompts(self) -> None:
+        self.create(self.open(), {"a": "b"}, b"secret")
+        self.call(ROOT, SERVICE, "LockService")
+        for _ in range(64):
+            self.assertNotEqual(self.call(ROOT, SERVICE, "Unlock", "ao", [MAIN])[1], "/")
+        self.refused("org.freedesktop.DBus.Error.LimitsExceeded", ROOT, SERVICE, "Unlock", "ao", [MAIN])
+        with self.client() as other:
+            self.assertNotEqual(self.call(ROOT, SERVICE, "Unlock", "ao", [MAIN], connection=other)[1], "/")
+
     def introspected(self, path: str) -> str:
         try:
             return self.call(path, INTROSPECTABLE, "Introspect")[0]

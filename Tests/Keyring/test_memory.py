@@ -107,6 +107,19 @@ class Memory(unittest.TestCase):
     def test_prefs_lock_leaves_no_secret_and_no_key_in_memory(self) -> None:
         self.check(lambda: self.peer.prefs("lock"))
 
+    def test_many_secrets_in_one_answer_leave_none_in_memory(self) -> None:
+        service = self.peer.serve()
+        _, session = self.call(ROOT, SERVICE, "OpenSession", "sv", "plain", ("s", ""))
+        paths = []
+        for number in range(30):
+            properties = {f"{ITEM}.Label": ("s", "plain"), f"{ITEM}.Attributes": ("a{ss}", {"number": str(number)})}
+            secret = (session, b"", self.secret(f"number {number}"), "text/plain")
+            paths.append(self.call(MAIN, COLLECTION, "CreateItem", "a{sv}(oayays)b", properties, secret, False)[0])
+        self.assertEqual(len(self.call(ROOT, SERVICE, "GetSecrets", "aoo", paths, session)[0]), 30)
+        self.call(ROOT, SERVICE, "LockService")
+        self.wait_until_locked()
+        self.assertEqual(find(service.pid, self.secrets), [])
+
     def test_a_key_file_that_the_service_has_read_is_not_in_memory(self) -> None:
         self.peer.prefs("lock")
         self.check(lambda: self.call(ROOT, SERVICE, "Lock", "ao", [MAIN]), "--vault-key-file", str(self.peer.key))
