@@ -29,13 +29,16 @@ class Idle(ServiceTestCase):
         self.fail(f"it is not {'locked' if expected else 'unlocked'}")
 
     def assert_idle(self) -> None:
-        # What it has begun ends at some time, and with that some of its threads.
-        for _ in range(10):
+        # What it has begun ends at some time, and other programs change the folders above its store.
+        counts = []
+        for _ in range(20):
             before = self.switches()
             time.sleep(3)
-            if self.switches() == before:
+            counts.append(abs(self.switches() - before))
+            # Once a second libdispatch looks after its threads; a timer of the service would double that at least.
+            if counts[-1] <= 4:
                 return
-        self.fail("it does not sleep for three seconds")
+        self.fail(f"it does not sleep: {counts}")
 
     def test_it_sleeps_until_something_happens(self) -> None:
         key = self.make_vault()
