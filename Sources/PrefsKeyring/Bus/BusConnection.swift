@@ -107,10 +107,10 @@
     // MARK: - Sending
 
     /// Answers a call with what `body` writes.
-    func answer(_ call: BusMessage, isSensitive: Bool = false, _ body: (BusMessage) throws -> Void) throws {
+    func answer(_ call: BusMessage, _ body: (BusMessage) throws -> Void) throws {
       var raw: OpaquePointer?
       try Self.check(sd_bus_message_new_method_return(call.raw, &raw), "no answer")
-      try send(raw, isSensitive: isSensitive, body)
+      try send(raw, body)
     }
 
     /// Answers a call with an error.
@@ -127,14 +127,13 @@
     func signal(_ path: String, _ interface: String, _ member: String, _ body: (BusMessage) throws -> Void) throws {
       var raw: OpaquePointer?
       try Self.check(sd_bus_message_new_signal(bus, &raw, path, interface, member), "no signal")
-      try send(raw, isSensitive: false, body)
+      try send(raw, body)
     }
 
-    private func send(_ raw: OpaquePointer?, isSensitive: Bool, _ body: (BusMessage) throws -> Void) throws {
+    private func send(_ raw: OpaquePointer?, _ body: (BusMessage) throws -> Void) throws {
       guard let raw else { return }
       defer { sd_bus_message_unref(raw) }
       let message = BusMessage(raw: raw)
-      if isSensitive { try message.markSensitive() }
       try body(message)
       try Self.check(sd_bus_send(bus, raw, nil), "a message cannot be sent")
     }

@@ -163,7 +163,8 @@
 
     /// Writes bytes by a file in memory, which ends with the message.
     ///
-    /// sd-bus copies others each time that a message grows, and wipes only the last copy of those that are sensitive.
+    /// sd-bus copies others each time that a message grows, and wipes only the last copy of those that are sensitive. A message with such a
+    /// file must not be one: sd-bus would write into the file, which is sealed, and crash.
     func write(secret: SecretBytes) throws {
       try secret.withUnsafeBytes { bytes in
         guard !bytes.isEmpty else { return try write(bytes) }

@@ -90,7 +90,7 @@
       let session = try call.text("o")
       try sessions.require(session, of: call.sender)
       store.use()
-      try bus.answer(call, isSensitive: true) { answer in
+      try bus.answer(call) { answer in
         try answer.container("a", "{o(oayays)}") {
           for path in paths {
             guard case .item(let collection, let element)? = place(path) else { continue }
@@ -216,7 +216,7 @@
         store.use()
         let secret = try collection.secret(of: element)
         note(call, "reads the secret of \(Self.text(element, in: collection))")
-        try bus.answer(call, isSensitive: true) { try sessions.write(secret, session, of: call.sender, to: $0) }
+        try bus.answer(call) { try sessions.write(secret, session, of: call.sender, to: $0) }
       case "SetSecret":
         try call.requireTypes("(oayays)")
         try call.markSensitive()
