@@ -22,7 +22,7 @@ import registry  # noqa: E402
 import workshop  # noqa: E402
 
 CHAPTERS = (
-    "files", "pages", "older", "keys", "tpm", "vault", "crafted", "names", "managed", "host", "leaks", "carriers", "buckets",
+    "files", "pages", "older", "keys", "tpm", "vault", "crafted", "names", "managed", "host", "serving", "keyring", "leaks", "carriers", "buckets",
     "members", "sealed", "page", "page_contents", "challenge", "untried",
 )
 
