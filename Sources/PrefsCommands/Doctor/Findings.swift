@@ -90,7 +90,7 @@ package struct Findings {
         + "open with keys removed since; the next change of the store replaces it."
     }
     problems += status.keyProblems
-    if mends { problems += try TPMKey.problems(of: database, path, status.slots) }
+    if mends { problems += TPMKey.problems(of: database, path) }
     problems += vaultProblem.map { [$0] } ?? []
     if try database.vault.isThere(), vaultProblem == nil, !database.vault.isUnlocked {
       vaultNotes = ["The vault is locked: sealed values were not opened. With its key, doctor checks them, too."]

@@ -28,20 +28,18 @@ struct TPMKey {
 
 extension TPMKey {
   /// What is wrong with the key beside a store, and with that of its vault, in sentences.
-  static func problems(of database: Database, _ store: String, _ slots: [SlotInfo]) throws -> [String] {
-    var problems = Self.problems(TPMFile(ofStoreAt: store), slots, database)
-    if try database.vault.isThere() {
-      problems += Self.problems(TPMFile(ofStoreAt: store, isOfVault: true), try database.vault.slots(), database.vault)
-    }
-    return problems
+  static func problems(of database: Database, _ store: String) -> [String] {
+    problems(TPMFile(ofStoreAt: store), database)
+      + problems(TPMFile(ofStoreAt: store, isOfVault: true), database.vault)
   }
 
-  private static func problems(_ file: TPMFile, _ slots: [SlotInfo], _ holder: any SlotHolder) -> [String] {
+  private static func problems(_ file: TPMFile, _ holder: any SlotHolder) -> [String] {
+    // Without it the slots, which may be damaged, are not its concern.
+    guard FilePlace.isTaken(file.path) else { return [] }
+    let isOfNone = "\(file.path) is of no slot. Remove it, unless an earlier store is to come back."
     do {
-      guard let key = try TPMKey(in: file, for: slots) else {
-        return FilePlace.isTaken(file.path)
-          ? ["\(file.path) is of no slot. Remove it, unless an earlier store is to come back."] : []
-      }
+      let slots = try holder.slots()
+      guard let key = try TPMKey(in: file, for: slots) else { return [isOfNone] }
       guard try holder.slot(openedBy: key.source())?.id == key.slot.id else {
         return [
           "\(file.path) does not open \(SlotText.describe(key.slot)). Remove that slot, and add it again with --tpm."
@@ -51,6 +49,8 @@ extension TPMKey {
       return [
         "\(SlotText.describe(key.slot)) opens with this machine's TPM, and no recovery key or passphrase is beside it."
       ]
+    } catch CofferError.vaultNotFound {
+      return [isOfNone]
     } catch {
       return ["\(error)"]
     }
