@@ -87,7 +87,7 @@ class Firefox:
     def script(self, text, *arguments):
         return self.command("WebDriver:ExecuteScript", {"script": text, "args": list(arguments)})["value"]
 
-    def wait(self, condition, seconds=20):
+    def wait(self, condition, seconds=60):
         end = time.monotonic() + seconds
         while True:
             value = condition()
