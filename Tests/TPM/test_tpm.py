@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -257,6 +258,34 @@ class Adding(TPMTestCase):
         self.refuse(6, "key", "add", "--tpm", tpm={"TPM2TOOLS_TCTI": f"swtpm:host=127.0.0.1,port={free_port()}"})
         self.assertEqual(len(self.slots()), 2)
         self.assertFalse(self.sealed.exists())
+
+    def test_is_added_once_by_two_commands_at_once(self) -> None:
+        self.succeed("key", "recovery", "-o", "-")
+        programs = self.folder / "programs"
+        programs.mkdir()
+        # One after the other, as a resource manager lets them use the TPM; both commands have looked for a slot before either adds one.
+        meet = 'touch "$0.$$"; until [ "$(ls "$0".* | wc -l)" -ge 2 ]; do sleep 0.02; done'
+        run = '"/usr/bin/$0" "$@"; code=$?; /usr/bin/tpm2_flushcontext -Q -t >/dev/null 2>&1; exit $code'
+        for name in ("tpm2_createprimary", "tpm2_create", "tpm2_load", "tpm2_unseal"):
+            waits = meet if name == "tpm2_create" else ":"
+            (programs / name).write_text(f"#!/bin/sh\n{waits}\nexec flock {self.folder}/turn sh -c '{run}' {name} \"$@\"\n")
+            (programs / name).chmod(0o700)
+        watched = {**self.tpm, "PATH": f"{programs}:/usr/bin:/bin"}
+        with concurrent.futures.ThreadPoolExecutor() as threads:
+            both = list(threads.map(lambda label: self.prefs("key", "add", "--tpm", "--label", label, tpm=watched), "ab"))
+        self.assertEqual(sorted(done.returncode for done in both), [0, 9], [done.message for done in both])
+        refused = next(done for done in both if done.returncode)
+        self.assertIn("opens with a TPM already", refused.message)
+        self.assertEqual(len(self.slots()), 3)
+        self.key.unlink()
+        self.assertEqual(self.succeed("get", "x"), "1\n")
+
+    def test_a_file_that_is_not_of_a_TPM_is_not_read_whole(self) -> None:
+        self.succeed("key", "recovery", "-o", "-")
+        self.succeed("key", "add", "--tpm")
+        self.key.unlink()
+        os.truncate(self.sealed, 20 << 30)
+        self.assertIn("is damaged", self.refuse(6, "get", "x"))
 
     def test_hands_the_key_over_through_pipes_alone(self) -> None:
         """It is in no argument, file or message."""

@@ -39,6 +39,17 @@ extension SlotHolder {
     try slotAccess.change(.add(slotAccess.prepare(key, label, stretching)))
   }
 
+  /// Adds a slot, as the public form does, whose secret is kept in a place that names the slot.
+  ///
+  /// - Parameter place: Keeps the secret. It gets the new slot and the present ones before the new one is written, while no other process can
+  ///   change them. However this process ends, there is no slot whose secret was not kept; a secret may be left whose slot was not written.
+  /// - Throws: Also the errors of `place`.
+  package func addSlot(
+    _ key: KeySource, label: String, keptBy place: (_ slot: SlotInfo, _ present: [SlotInfo]) throws -> Void
+  ) throws -> SlotInfo {
+    try slotAccess.change(.add(slotAccess.prepare(key, label, .standard)), keptBy: place)
+  }
+
   /// Adds a recovery key: a random key to write down, in case the other keys are lost.
   ///
   /// - Returns: The key, which is stored nowhere else.
@@ -198,20 +209,33 @@ extension SlotAccess {
   }
 
   /// Changes a slot, in a transaction that says so in the log.
-  fileprivate func change(_ change: SlotChange) throws -> SlotInfo {
-    if isOfVault { return SlotInfo(try database.write { try $0.changeVaultSlot(change) }) }
+  ///
+  /// - Parameter place: Called before it is written, with the slot and those that were there.
+  fileprivate func change(
+    _ change: SlotChange, keptBy place: (SlotInfo, [SlotInfo]) throws -> Void = { _, _ in }
+  ) throws -> SlotInfo {
+    if isOfVault { return SlotInfo(try database.write { try $0.changeVaultSlot(change, keptBy: place) }) }
     _ = try database.storeOnDisk()
     return SlotInfo(
       try database.makeConnection().perform { session in
-        try session.changeEnvelope({ try $0.apply(change) }) { .changed(change, $0.id) }
+        try session.changeEnvelope({ envelope in
+          let present = envelope.slots.map(SlotInfo.init)
+          let slot = try envelope.apply(change)
+          try place(SlotInfo(slot), present)
+          return slot
+        }) { .changed(change, $0.id) }
       })
   }
 }
 
 extension Session {
-  fileprivate func changeVaultSlot(_ change: SlotChange) throws -> Slot {
+  fileprivate func changeVaultSlot(
+    _ change: SlotChange, keptBy place: (SlotInfo, [SlotInfo]) throws -> Void
+  ) throws -> Slot {
     guard var record = try vaultRecord() else { throw CofferError.vaultNotFound }
+    let present = record.slots.map(SlotInfo.init)
     let slot = try record.apply(change, key: vaultKey(authenticating: record))
+    try place(SlotInfo(slot), present)
     try setVault(record)
     note(.changed(change, slot.id, ofVault: true))
     return slot

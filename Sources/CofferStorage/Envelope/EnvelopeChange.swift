@@ -14,6 +14,8 @@ package struct EnvelopeChange {
 
   // MARK: Slots
 
+  package var slots: [Slot] { envelope.slots }
+
   package mutating func apply(_ change: SlotChange) throws -> Slot {
     let slot = try envelope.slots.apply(change, wrapping: rootKey.key, owner: storeID)
     // The old secret no longer opens this slot; the new one does.

@@ -30,7 +30,7 @@ struct DestroyCommand: ParsableCommand {
       throw Failure(.usage, "the store is called \"\(name)\", but --confirm names another one; nothing was removed.")
     }
     try Database.remove(at: session.path)
-    for isOfVault in [false, true] { _ = TPMFile(ofStoreAt: session.path, isOfVault: isOfVault).remove() }
+    for isOfVault in [false, true] { TPMFile(ofStoreAt: session.path, isOfVault: isOfVault).remove() }
     common.note("removed the store \(session.path).")
     session.noteCopies()
     let keyFile =

@@ -49,6 +49,29 @@ import Testing
     #expect(throws: CofferError.wrongKey) { try reads(with: passphrase("Correct horse")) }
   }
 
+  @Test("are there only once their secret is kept, in a store and in its vault")
+  func kept() throws {
+    struct Full: Error {}
+    try database.vault.create(key: passphrase("v"), stretching: cheap)
+    for holder in [database, database.vault] as [any SlotHolder] {
+      let before = try holder.slots()
+      // What another process would see.
+      func stored() throws -> [SlotInfo] {
+        guard holder is Vault else { return try Database.slots(at: store.path) }
+        return try store.open().vault.slots()
+      }
+      #expect(throws: Full.self) {
+        try holder.addSlot(.key(.random(count: 32)), label: "lost") { _, _ in throw Full() }
+      }
+      #expect(try holder.slots() == before && stored() == before)
+      let added = try holder.addSlot(.key(.random(count: 32)), label: "kept") { slot, present in
+        #expect(present == before && !present.contains(slot))
+        #expect(try stored() == before)
+      }
+      #expect(try holder.slots() == before + [added] && stored() == before + [added])
+    }
+  }
+
   @Test("stretch a passphrase at the given cost, and refuse one that is too low")
   func creation() throws {
     let path = "\(store.folder)/created"

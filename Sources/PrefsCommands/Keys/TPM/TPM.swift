@@ -75,6 +75,6 @@ struct TPM {
 
   /// Frees the TPM's memory, of three objects, where no resource manager does so when a program ends, as the default device does.
   private func flush() {
-    if TPMProgram.deviceIsNamed { try? TPMProgram("tpm2_flushcontext", ["-t"]).run() }
+    if TPMProgram.deviceIsNamed { try? TPMProgram("tpm2_flushcontext", ["-t"], within: .seconds(5)).run() }
   }
 }

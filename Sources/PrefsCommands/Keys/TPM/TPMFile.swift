@@ -27,6 +27,9 @@ struct TPMFile {
   let store: String
   let isOfVault: Bool
 
+  /// More bytes than a TPM's key takes.
+  private static let limit = 64 << 10
+
   /// - Parameter isOfVault: Whether the key opens the vault of the store.
   init(ofStoreAt store: String, isOfVault: Bool = false) {
     (self.store, self.isOfVault) = (store, isOfVault)
@@ -52,9 +55,11 @@ struct TPMFile {
   /// - Returns: nil if there is no file, or only the user who added the slot can read it.
   /// - Throws: `CofferError.keyUnavailable` when it is not what `write` has written.
   func read() throws -> Contents? {
-    guard KeyFile.regularFile(at: path) != nil, access(path, R_OK) == 0 else { return nil }
-    let text = String(decoding: try FileDescriptor.readFile(path), as: UTF8.self)
-    guard let contents = Contents(text: text) else {
+    var status = stat()
+    guard KeyFile.regularFile(at: path) != nil, access(path, R_OK) == 0, stat(path, &status) == 0 else { return nil }
+    guard status.st_size <= Self.limit,
+      let contents = Contents(text: String(decoding: try FileDescriptor.readFile(path), as: UTF8.self))
+    else {
       throw CofferError.keyUnavailable(reason: "\(path), which a TPM's key was kept in, is damaged")
     }
     return contents
@@ -82,6 +87,7 @@ struct TPMFile {
   /// Removes the file, if it is one that `write` has written.
   ///
   /// - Returns: Whether it was removed.
+  @discardableResult
   func remove() -> Bool {
     guard readIfWhole() != nil else { return false }
     return (try? FileHand(path).acting { unlink(path) }) == 0

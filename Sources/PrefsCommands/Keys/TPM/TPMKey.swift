@@ -62,26 +62,26 @@ extension TPMKey {
 extension OpenSlots {
   /// Adds a slot for a new key that this machine's TPM seals, and writes the key's file.
   func addTPM(label: String) throws -> SlotInfo {
-    try checkForTPM()
+    try checkForTPM(holder.slots())
     return try TPM.using(forStoreAt: tpmFile.store) { tpm in
       let sealed = try tpm.seal(SecretBytes.random(count: 32))
-      // What the TPM gives back is what the slot takes.
-      let slot = try tpm.load(sealed) { program in
-        try holder.addSlot(.keyCommand("exec \(program.line)"), label: label)
-      }
       do {
-        try tpmFile.write(TPMFile.Contents(slot: slot, sealed: sealed))
+        // What the TPM gives back is what the slot takes.
+        return try tpm.load(sealed) { program in
+          try holder.addSlot(.keyCommand("exec \(program.line)"), label: label) { slot, present in
+            // Another process may have added one meanwhile.
+            try checkForTPM(present)
+            try tpmFile.write(TPMFile.Contents(slot: slot, sealed: sealed))
+          }
+        }
       } catch {
-        // Nothing opens it.
-        try holder.removeSlot(slot.id)
+        if try tpmFile.slot(in: holder.slots()) == nil { tpmFile.remove() }
         throw error
       }
-      return slot
     }
   }
 
-  private func checkForTPM() throws {
-    let slots = try holder.slots()
+  private func checkForTPM(_ slots: [SlotInfo]) throws {
     try tpmFile.checkPlace()
     if let slot = tpmFile.slot(in: slots) {
       throw Failure(
@@ -114,7 +114,7 @@ extension OpenSlots {
   func removingTPMFile<R>(_ body: (OpenSlots) throws -> R) throws -> R {
     let slot = try tpmFile.slot(in: holder.slots())
     let result = Result { try body(self) }
-    if slot != nil, let slots = try? holder.slots(), tpmFile.slot(in: slots) == nil { _ = tpmFile.remove() }
+    if slot != nil, let slots = try? holder.slots(), tpmFile.slot(in: slots) == nil { tpmFile.remove() }
     return try result.get()
   }
 

@@ -11,18 +11,20 @@ import Coffer
 /// A run of a program of tpm2-tools.
 struct TPMProgram {
   private let words: [String]
+  private let patience: Duration
 
-  /// Far more than a TPM takes, which makes a key in a second.
-  private static let patience = Duration.seconds(60)
   /// The device that its programs use unless a variable names another; the kernel shares it among programs.
   private static let device = "/dev/tpmrm0"
 
   /// Whether a variable says which TPM to use, as tpm2-tools read it.
   static var deviceIsNamed: Bool { Environment.variable("TPM2TOOLS_TCTI") != nil }
 
-  /// - Parameter arguments: Those after the device, which is named: by themselves, its programs would also try emulators, which
-  ///   any user can start.
-  init(_ program: String, _ arguments: [String]) {
+  /// - Parameters:
+  ///   - arguments: Those after the device, which is named: by themselves, its programs would also try emulators, which any user can
+  ///     start.
+  ///   - patience: How long to wait for the TPM; usually far more than it takes, which makes a key in a second.
+  init(_ program: String, _ arguments: [String], within patience: Duration = .seconds(60)) {
+    self.patience = patience
     words = [program, "-Q"] + (Self.deviceIsNamed ? [] : ["-T", "device:\(Self.device)"]) + arguments
   }
 
@@ -39,7 +41,7 @@ struct TPMProgram {
   /// Runs it, and returns the secret that it prints.
   func output() throws -> SecretBytes {
     try finish { descriptor in
-      try FileDescriptor.readSecret(descriptor, named: words[0], within: Self.patience, droppingNewline: false)
+      try FileDescriptor.readSecret(descriptor, named: words[0], within: patience, droppingNewline: false)
     }
   }
 
@@ -54,13 +56,13 @@ struct TPMProgram {
     }
     let result = Result { try read(output.reading) }
     // A program that hangs keeps this open.
-    let text = try? FileDescriptor.readAll(messages.reading, named: words[0], within: Self.patience)
+    let text = try? FileDescriptor.readAll(messages.reading, named: words[0], within: patience)
     if text == nil { kill(child, SIGKILL) }
     var status: Int32 = 0
     while waitpid(child, &status, 0) < 0 {
       guard errno == EINTR else { throw unavailable("\(words[0]) was lost (\(Failure.systemMessage(errno)))") }
     }
-    guard let text else { throw unavailable("the TPM did not answer within \(Self.patience)") }
+    guard let text else { throw unavailable("the TPM did not answer within \(patience)") }
     guard status == 0 else { throw failure(status, String(decoding: text, as: UTF8.self)) }
     return try result.get()
   }
