@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pathlib
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from case import PATIENCE
 from test_service import COLLECTION, PROPERTIES, ROOT, SERVICE, ServiceTestCase
 
 from jeepney import DBusAddress, MatchRule, new_method_call
-from jeepney.wrappers import unwrap_msg
+from jeepney.wrappers import DBusErrorResponse, unwrap_msg
 
 PROMPT = "org.freedesktop.Secret.Prompt"
 PASSPHRASE = "päss 100% of it"
@@ -53,12 +54,27 @@ for line in sys.stdin:
         for part in parts:
             write("D " + "".join("%%%02x" % byte for byte in part.encode()))
         write("OK")
+        log.write("answered\n")
+        log.flush()
     elif line.startswith("OPTION parent-wid"):
         write("ERR 83886254 Unknown option <Pinentry>")
     else:
         write("OK")
         if line == "BYE\\n":
             break
+"""
+
+# Ends neither on a signal nor on a command.
+STUBBORN = """#!/bin/sh
+trap '' TERM
+folder=$(dirname "$0")
+echo $$ >"$folder/pid"
+echo OK
+while read -r line; do
+  echo "$line" >>"$folder/asked"
+  if [ "$line" = GETPIN ]; then while :; do sleep 1; done; fi
+  echo OK
+done
 """
 
 
@@ -198,6 +214,51 @@ class Pinentry(ServiceTestCase):
         other.close()
         self.wait_for_end_of_pinentry()
         self.assertIsNone(self.service.poll())
+
+    def test_what_locks_while_a_passphrase_is_stretched_wins(self) -> None:
+        self.serve_locked()
+        main = f"{ROOT}/collection/keyring"
+        for action in ("Dismiss", "Lock", "prefs lock"):
+            with self.subTest(action):
+                connection = self.connect()
+
+                def is_locked() -> bool:
+                    return self.call(connection, main, PROPERTIES, "Get", "ss", COLLECTION, "Locked")[0][1]
+
+                with self.watched(connection) as queue:
+                    prompt = self.prompt(connection)
+                    self.wait_for_question()
+                    self.answer(PASSPHRASE)
+                    self.wait("pinentry has not answered", lambda: "answered" in self.asked())
+                    # Stretching may be over by now.
+                    if action == "Dismiss":
+                        with contextlib.suppress(DBusErrorResponse):
+                            self.call(connection, prompt, PROMPT, "Dismiss")
+                    elif action == "Lock":
+                        self.call(connection, ROOT, SERVICE, "Lock", "ao", [main])
+                    else:
+                        self.prefs("lock")
+                    dismissed = self.completed(connection, queue)[0]
+                self.wait_for_end_of_pinentry()
+                if action == "Dismiss":
+                    self.assertEqual(is_locked(), dismissed)
+                else:
+                    self.wait("it is unlocked", is_locked)
+                self.prefs("lock")
+                self.wait("it is unlocked", is_locked)
+                for name in ("asked", "answers"):
+                    (self.folder / "bin" / name).unlink()
+
+    def test_a_pinentry_that_does_not_want_to_end_is_killed(self) -> None:
+        self.pinentry.write_text(STUBBORN)
+        self.serve_locked()
+        connection = self.connect()
+        for end in (lambda: self.call(connection, prompt, PROMPT, "Dismiss"), lambda: self.end(self.service)):
+            prompt = self.prompt(connection)
+            self.wait_for_question()
+            end()
+            self.wait_for_end_of_pinentry()
+            (self.folder / "bin" / "asked").unlink()
 
     def test_prefs_unlock_ends_the_dialog(self) -> None:
         self.serve_locked()

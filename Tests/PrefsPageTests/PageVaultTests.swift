@@ -31,9 +31,10 @@ import Testing
     session = try CommandSession(SessionOptions(store: bench.path, keyFile: bench.keyFile))
   }
 
-  private func vault() -> PageVault {
+  private func vault(keyFile: String? = nil) -> PageVault {
     PageVault(
-      database, session, keyFile: .keyFile(bench.vaultKeyFile), time: .seconds(900), now: { [clock] in clock.now }
+      database, session, keyFile: .keyFile(keyFile ?? bench.vaultKeyFile), time: .seconds(900),
+      now: { [clock] in clock.now }
     ) { [told] in told.add($0) }
   }
 
@@ -72,6 +73,30 @@ import Testing
     try vault.unlock(SecretBytes(copying: ""))
     vault.check()
     #expect(vault.isUnlocked)
+  }
+
+  @Test("Stays locked when it is locked while its key is being read", arguments: [true, false])
+  func lockMeanwhile(byCommand: Bool) throws {
+    defer { try? database.close() }
+    let pipe = scratch.file("pipe")
+    try #require(mkfifo(pipe, 0o600) == 0)
+    let key = try Data(contentsOf: URL(fileURLWithPath: bench.vaultKeyFile))
+    let vault = vault(keyFile: pipe)
+    let kept = try state
+    let writer = Thread {
+      // Opens once there is a reader.
+      let descriptor = open(pipe, O_WRONLY)
+      if byCommand { try? kept.lock() } else { vault.lock() }
+      key.withUnsafeBytes { _ = write(descriptor, $0.baseAddress, $0.count) }
+      close(descriptor)
+    }
+    writer.start()
+    #expect {
+      try vault.unlock(SecretBytes(copying: ""))
+    } throws: {
+      ($0 as? Failure)?.status == .conflict
+    }
+    #expect(!vault.isUnlocked && !told.all.contains(true))
   }
 
   #if os(Linux)

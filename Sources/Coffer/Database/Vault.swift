@@ -50,7 +50,7 @@ public struct Vault: Sendable {
     }
     // It takes the place of a vault that is gone.
     keys.setVoucher(rememberedOutside)
-    try add(secret, of: record, from: key)
+    try add(secret, of: record, from: key, unlessLockedSince: keys.lockCount)
   }
 
   /// Whether the store has a vault, even one whose record does not parse.
@@ -70,19 +70,15 @@ public struct Vault: Sendable {
   /// successor: someone who could unlock the vault earlier, and has the store's key, can put an earlier key back.
   ///
   /// - Throws: `CofferError.vaultNotFound`; `.wrongKey` when `key` opens no slot, `.keyUnavailable`; `.damaged` when the
-  ///   vault's slots were changed by someone without its key; `.vaultKeyUnverified`.
+  ///   vault's slots were changed by someone without its key; `.vaultKeyUnverified`; `.vaultLocked` when ``lock()`` was called meanwhile.
   public func unlock(_ key: KeySource) throws {
-    let memories = memories()
-    let record = try existingRecord()
-    let secret = try CofferError.translating { try record.open(key) }
-    try check(secret, of: record, by: memories)
-    try add(secret, of: record, from: key)
+    try unlock(opening(with: key))
   }
 
   /// Wipes the vault's key.
   ///
-  /// When this returns, nothing in Coffer's memory can open a sealed value. Pending changes are sealed already, and are
-  /// still written. Values returned earlier belong to the program.
+  /// When this returns, nothing in Coffer's memory can open a sealed value, and an ``unlock(_:)`` that began before fails. Pending
+  /// changes are sealed already, and are still written. Values returned earlier belong to the program.
   public func lock() {
     keys.lock()
   }
@@ -110,13 +106,40 @@ public struct Vault: Sendable {
   /// Loads the vault's key into memory, from where it was kept meanwhile.
   ///
   /// - Throws: `CofferError.vaultNotFound`; `.wrongKey` when it is another vault's key, or an earlier one;
-  ///   `.vaultKeyUnverified`.
+  ///   `.vaultKeyUnverified`; `.vaultLocked` when it was locked meanwhile.
   package func unlock(vaultKey: SecretBytes) throws {
-    let memories = memories()
+    let (lockCount, memories) = (keys.lockCount, memories())
     let record = try existingRecord()
     guard try CofferError.translating({ try record.isAuthentic(under: vaultKey) }) else { throw CofferError.wrongKey }
-    try check(vaultKey, of: record, by: memories)
-    try add(vaultKey, of: record, from: nil)
+    try unlock(Opening(secret: vaultKey, record: record, source: nil, memories: memories, lockCount: lockCount))
+  }
+
+  /// The vault's key, from the slot that `key` opens, before it is loaded.
+  package struct Opening: Sendable {
+    fileprivate let secret: SecretBytes
+    fileprivate let record: VaultRecord
+    fileprivate let source: KeySource?
+    fileprivate let memories: Memories
+    /// How often the vault had been locked.
+    fileprivate let lockCount: Int
+  }
+
+  /// Does the slow part of ``unlock(_:)``, which stretches a passphrase; a caller can then decide whether it is still wanted.
+  ///
+  /// - Throws: `CofferError.vaultNotFound`, `.wrongKey`, `.keyUnavailable`, `.damaged`.
+  package func opening(with key: KeySource) throws -> Opening {
+    let (lockCount, memories) = (keys.lockCount, memories())
+    let record = try existingRecord()
+    let secret = try CofferError.translating { try record.open(key) }
+    return Opening(secret: secret, record: record, source: key, memories: memories, lockCount: lockCount)
+  }
+
+  /// Loads the key.
+  ///
+  /// - Throws: `CofferError.vaultKeyUnverified`; `.vaultLocked` when the vault was locked since `opening` was made.
+  package func unlock(_ opening: Opening) throws {
+    try check(opening.secret, of: opening.record, by: opening.memories)
+    try add(opening.secret, of: opening.record, from: opening.source, unlessLockedSince: opening.lockCount)
   }
 
   /// The vault's key, to be kept elsewhere for a while.
@@ -136,8 +159,10 @@ public struct Vault: Sendable {
 
   // MARK: Parts
 
-  private func add(_ secret: SecretBytes, of record: VaultRecord, from source: KeySource?) throws {
-    try keys.add(secret, of: record, from: source)
+  private func add(
+    _ secret: SecretBytes, of record: VaultRecord, from source: KeySource?, unlessLockedSince lockCount: Int
+  ) throws {
+    try keys.add(secret, of: record, from: source, unlessLockedSince: lockCount)
     remember()
     database.vaultWasUnlocked()
   }
@@ -146,7 +171,7 @@ public struct Vault: Sendable {
   /// may replace.
   private func memories() -> Memories { Memories(own: keys.memory, kept: rememberedOutside) }
 
-  private struct Memories {
+  fileprivate struct Memories {
     let own: VaultMemory?
     let kept: VaultMemory?
   }

@@ -10,6 +10,10 @@ package final class VaultKeys: Sendable {
   /// Whether the store is known to have a vault; false for most programs, to which all this costs one load.
   let isThere = Atomic<Bool>(false)
 
+  /// How often the vault was locked: a key that was being opened meanwhile is not added.
+  private let locks = Atomic<Int>(0)
+  var lockCount: Int { locks.load(ordering: .acquiring) }
+
   /// How often a key was added: values read before were not checked against the vault's list of sealed collections.
   let unlockCount = Atomic<Int>(0)
 
@@ -131,10 +135,16 @@ package final class VaultKeys: Sendable {
 
   /// Adds a key that was found to be the vault's.
   ///
-  /// - Parameter source: Where it came from.
-  func add(_ secret: SecretBytes, of record: VaultRecord, from source: KeySource?) throws {
+  /// - Parameters:
+  ///   - source: Where it came from.
+  ///   - lockCount: The number of locks when the key was asked for.
+  /// - Throws: `CofferError.vaultLocked` when the vault was locked since.
+  func add(
+    _ secret: SecretBytes, of record: VaultRecord, from source: KeySource?, unlessLockedSince lockCount: Int
+  ) throws {
     let key = try VaultKey(secret, of: record)
-    keys.withLock { keys in
+    try keys.withLock { keys in
+      guard self.lockCount == lockCount else { throw CofferError.vaultLocked(collection: nil) }
       if keys?.vaultID != record.id {
         keys = Keys(
           vaultID: record.id, current: record.generation, byGeneration: [:], list: DeclaredList(record))
@@ -217,6 +227,7 @@ package final class VaultKeys: Sendable {
   func lock() {
     let wasUnlocked = keys.withLock { keys in
       defer { keys = nil }
+      locks.add(1, ordering: .acquiringAndReleasing)
       return keys != nil
     }
     if wasUnlocked { events.send(.locked) }

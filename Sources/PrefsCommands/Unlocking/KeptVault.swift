@@ -49,18 +49,35 @@ package final class KeptVault: Sendable {
     try state.withLock { state in
       guard let key = try VaultAccess(vault: vault, session: session).unlockIfAtHand() else { return }
       state.lastUse = .now
-      if key == .keptKey { try note(&state, isOfKeptKey: true) }
+      if key == .keptKey { try noteKeptKey(&state) }
     }
   }
 
-  /// Unlocks the vault with its passphrase, until it is locked here or by `prefs lock`.
-  package func unlock(_ passphrase: SecretBytes) throws {
-    // Stretching it takes a while, and nothing else has to wait for that. A lock meanwhile is older than what the user has typed.
-    state.withLock { $0.lastUse = .now }
-    try vault.unlock(.passphrase(passphrase))
-    try state.withLock { state in
+  /// The key of the vault, from its passphrase.
+  package struct PassphraseOpening {
+    fileprivate let key: Vault.Opening
+    /// The last `prefs lock` when the passphrase was given.
+    fileprivate let lockMark: LockMark?
+  }
+
+  /// Stretches a passphrase, which takes a while; nothing else has to wait for that.
+  package func opening(_ passphrase: SecretBytes) throws -> PassphraseOpening {
+    let mark = try state.withLock { state in
       state.lastUse = .now
-      try note(&state, isOfKeptKey: false)
+      return try? kept(&state).watchLocks()
+    }
+    return PassphraseOpening(key: try vault.opening(with: .passphrase(passphrase)), lockMark: mark)
+  }
+
+  /// Unlocks the vault, until it is locked here or by `prefs lock`.
+  ///
+  /// - Throws: `CofferError.vaultLocked` if it was locked since the passphrase was given.
+  package func unlock(_ opening: PassphraseOpening) throws {
+    try state.withLock { state in
+      guard try kept(&state).lockMark == opening.lockMark else { throw CofferError.vaultLocked(collection: nil) }
+      try vault.unlock(opening.key)
+      state.lastUse = .now
+      state.opening = Opening(isOfKeptKey: false, lockMark: opening.lockMark)
     }
   }
 
@@ -96,7 +113,7 @@ package final class KeptVault: Sendable {
     guard vault.isUnlocked else {
       guard let key = try? kept(&state).key(), (try? vault.unlock(vaultKey: key)) != nil else { return }
       state.lastUse = .now
-      try? note(&state, isOfKeptKey: true)
+      try? noteKeptKey(&state)
       return
     }
     if let idleLimit, state.lastUse + idleLimit <= .now {
@@ -143,8 +160,8 @@ package final class KeptVault: Sendable {
     return kept
   }
 
-  private func note(_ state: inout State, isOfKeptKey: Bool) throws {
+  private func noteKeptKey(_ state: inout State) throws {
     let kept = try kept(&state)
-    state.opening = Opening(isOfKeptKey: isOfKeptKey, lockMark: try? kept.watchLocks())
+    state.opening = Opening(isOfKeptKey: true, lockMark: try? kept.watchLocks())
   }
 }

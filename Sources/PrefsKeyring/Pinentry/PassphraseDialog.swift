@@ -36,6 +36,13 @@
     /// How often a passphrase may be wrong.
     private static let attempts = 3
 
+    /// Those whose pinentry has not ended, of which all but one were stopped.
+    private static let running = DispatchGroup()
+    private static let runningCount = Atomic<Int>(0)
+    private static let runningLimit = 8
+    /// How long pinentry has to give the terminal back once it is to end, in seconds.
+    private static let patience = 2
+
     // MARK: - Starting
 
     /// What to run: `PREFS_PINENTRY`, or `pinentry` of the `PATH`; nil if there is none.
@@ -53,6 +60,9 @@
     init(
       _ program: String, _ kept: KeptVault, question: String, window: String, ended: @escaping @Sendable () -> Void
     ) throws {
+      guard Self.runningCount.load(ordering: .relaxed) < Self.runningLimit else {
+        throw Failure(.busy, "\(Self.runningLimit) earlier ones have not ended yet.")
+      }
       let (input, output) = (try PipePair(), try PipePair())
       defer {
         input.closeReading()
@@ -69,6 +79,8 @@
       (self.kept, self.ended) = (kept, ended)
       connection = AssuanConnection(reader: output.reading, writer: input.writing)
       let options = Self.options(window)
+      Self.running.enter()
+      Self.runningCount.add(1, ordering: .relaxed)
       DispatchQueue(label: "prefs-keyring.pinentry").async { self.run(question, options) }
     }
 
@@ -112,12 +124,24 @@
 
     /// Ends pinentry, without waiting for that.
     func stop() {
-      state.withLock { state in
-        guard state.end == nil else { return }
+      let isFirst = state.withLock { state in
+        guard state.end == nil else { return false }
         state.end = .dismissed
         if let child = state.child { kill(child, SIGTERM) }
+        return true
+      }
+      if isFirst { killLater() }
+    }
+
+    /// Kills pinentry if it has not ended in time.
+    private func killLater() {
+      DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(Self.patience)) {
+        self.state.withLock { if let child = $0.child { kill(child, SIGKILL) } }
       }
     }
+
+    /// Waits until no pinentry is left, once all are stopped.
+    static func waitForAll() { _ = running.wait(timeout: .now() + .seconds(2 * patience)) }
 
     // MARK: - The conversation
 
@@ -128,6 +152,13 @@
       try? FileDescriptor.writeAll("BYE\n".utf8, to: connection.writer, named: "a pipe")
       close(connection.writer)
       close(connection.reader)
+      killLater()
+      waitForChild()
+      Self.runningCount.subtract(1, ordering: .relaxed)
+      Self.running.leave()
+    }
+
+    private func waitForChild() {
       guard let child = state.withLock({ $0.child }) else { return }
       // Its number stays its own until it is waited for.
       var information = siginfo_t()
@@ -147,12 +178,14 @@
         try connection.ask("SETDESC", question)
         try connection.ask("SETPROMPT", "Passphrase:")
         for _ in 0..<Self.attempts {
-          if try open(with: connection.ask("GETPIN")) { return .unlocked }
+          if try unlock(with: connection.ask("GETPIN")) { return .unlocked }
           try connection.ask("SETERROR", "That is not the passphrase of the vault.")
         }
         return .failed("the passphrase was wrong \(Self.attempts) times")
       } catch let refusal as AssuanConnection.Refusal {
         return refusal.isOfUser ? .dismissed : .failed("pinentry says: \(refusal.text)")
+      } catch CofferError.vaultLocked {
+        return .failed("the vault was locked after the passphrase was typed")
       } catch let error as CofferError {
         return .failed(error.description)
       } catch {
@@ -160,11 +193,18 @@
       }
     }
 
+    /// Unlocks the vault, unless the dialog has been ended meanwhile.
+    ///
     /// - Returns: Whether the passphrase opens the vault.
-    private func open(with passphrase: SecretBytes) throws -> Bool {
+    private func unlock(with passphrase: SecretBytes) throws -> Bool {
       guard passphrase.count > 0 else { return false }
       do {
-        try kept.unlock(passphrase)
+        let opening = try kept.opening(passphrase)
+        try state.withLock { state in
+          guard state.end == nil else { return }
+          try kept.unlock(opening)
+          state.end = .unlocked
+        }
         return true
       } catch CofferError.wrongKey {
         return false

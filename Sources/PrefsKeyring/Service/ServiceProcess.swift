@@ -40,7 +40,10 @@
     ) throws {
       let bus = try BusConnection()
       let service = try SecretService(bus, store) { waker.wake() }
-      defer { service.endDialog() }
+      defer {
+        service.endDialog()
+        PassphraseDialog.waitForAll()
+      }
       try bus.receive { service.receive($0) }
       // The sessions of clients end with them.
       try bus.match("type='signal',sender='org.freedesktop.DBus',member='NameOwnerChanged',arg2=''")

@@ -51,7 +51,7 @@ final class PageVault: Sendable {
     (self.database, self.session, self.keyFile, self.time) = (database, session, keyFile, time)
     (self.now, self.changed) = (now, changed)
     // It may be unlocked from the start.
-    if vault.isUnlocked { note(.until(now() + time)) }
+    if vault.isUnlocked { note(.until(now() + time), lockMark: presentMark) }
   }
 
   var isUnlocked: Bool { vault.isUnlocked }
@@ -74,7 +74,7 @@ final class PageVault: Sendable {
       // The vault has a new key since.
       return
     }
-    note(.kept)
+    note(.kept, lockMark: presentMark)
   }
 
   private func isRefused(_ kept: UnlockState) -> Bool {
@@ -86,19 +86,28 @@ final class PageVault: Sendable {
   /// Unlocks it with its passphrase or a recovery key, only in this process; an empty one stands for the named key file.
   func unlock(_ secret: SecretBytes) throws {
     guard try vault.exists() else { throw Failure(.notFound, "the store has no vault.") }
+    let mark = presentMark
     do {
-      if secret.count == 0, let keyFile { try vault.unlock(keyFile) } else { try vault.unlock(.passphrase(secret)) }
+      let named = secret.count == 0 ? keyFile : nil
+      let opening = try vault.opening(with: named ?? .passphrase(secret))
+      // Stretching it has taken a while.
+      guard presentMark == mark else { throw CofferError.vaultLocked(collection: nil) }
+      try vault.unlock(opening)
     } catch CofferError.wrongKey {
       throw Failure(.wrongKey, "That is not the passphrase of the vault.")
+    } catch CofferError.vaultLocked {
+      throw Failure(.conflict, "The vault was locked after the passphrase was typed.")
     }
-    note(.until(now() + time))
+    note(.until(now() + time), lockMark: mark)
   }
 
-  private func note(_ opening: Opening) {
-    let kept = try? kept()
-    let mark = try? kept?.watchLocks()
-    state.withLock { $0 = State(opening: opening, kept: kept, refusedEnd: nil, lockMark: mark) }
-    changed(true)
+  /// The mark of the last `prefs lock`.
+  private var presentMark: LockMark? { try? kept().watchLocks() }
+
+  /// - Parameter lockMark: The mark before it was unlocked.
+  private func note(_ opening: Opening, lockMark: LockMark?) {
+    state.withLock { $0 = State(opening: opening, kept: try? kept(), refusedEnd: nil, lockMark: lockMark) }
+    changed(vault.isUnlocked)
   }
 
   // MARK: - Locking

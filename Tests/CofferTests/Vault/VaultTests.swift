@@ -129,6 +129,28 @@ import Testing
     #expect(try fixture.object() == "s3cret")
   }
 
+  @Test("stays locked when it is locked while its key is being read")
+  func lockMeanwhile() throws {
+    let key = SecretBytes.random(count: 32)
+    try vault.addSlot(.key(key))
+    let scratch = try ScratchFolder()
+    let pipe = scratch.file("pipe")
+    try #require(mkfifo(pipe, 0o600) == 0)
+    vault.lock()
+    let writer = Thread { [vault] in
+      // Opens once there is a reader.
+      let descriptor = open(pipe, O_WRONLY)
+      vault.lock()
+      key.withUnsafeBytes { _ = write(descriptor, $0.baseAddress, $0.count) }
+      close(descriptor)
+    }
+    writer.start()
+    #expect(throws: CofferError.vaultLocked(collection: nil)) { try vault.unlock(.keyFile(pipe)) }
+    #expect(!vault.isUnlocked)
+    try vault.unlock(.key(key))
+    #expect(vault.isUnlocked)
+  }
+
   @Test("is refused if any byte of its row was edited by someone without its key")
   func edits() throws {
     try vault.addSlot(.key(.random(count: 32)), label: "other")
