@@ -273,13 +273,8 @@ package final class Store: Sendable {
     identity?.found(at: givenPath) == .other
   }
 
-  /// Whether no file has the store's name.
-  package var isRemoved: Bool {
-    identity?.found(at: givenPath) == .nothing
-  }
-
   /// Why a commit would be lost: the file no longer has the store's name; nil if it has.
-  var lossOfName: StorageError? {
+  package var lossOfName: StorageError? {
     switch identity?.found(at: givenPath) {
     case .other: .replaced(path: path)
     case .nothing: .notFound(path: path)

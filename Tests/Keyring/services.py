@@ -142,7 +142,7 @@ class Prefs(Peer):
         self.prefs("unlock", "--vault-key-file", str(self.key))
         if self.service is None:
             return
-        # The service looks for it once a second.
+        # The service follows a mark in a folder.
         with open_dbus_connection(self.environment["DBUS_SESSION_BUS_ADDRESS"]) as connection:
             for _ in range(PATIENCE * 50):
                 if not self.call(connection, f"{ROOT}/collection/keyring", PROPERTIES, "Get", "ss", COLLECTION, "Locked")[0][1]:

@@ -252,7 +252,7 @@ final class CommitFeed: Sendable {
     if !reader.mustReopen {
       guard let connection = reader.connection else { return }
       // The connection is kept, as the file may be put back.
-      if let store = connection.store, store.isRemoved { throw StorageError.notFound(path: store.path) }
+      if let loss = connection.store?.lossOfName, case .notFound = loss { throw loss }
       let replaced = connection.isReplaced(isCertain: true) ? connection.store : nil
       guard replaced != nil || connection.isOfOldImage else { return }
       // Before the new one is opened, which may have an index of the same name.
