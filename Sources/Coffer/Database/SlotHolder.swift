@@ -55,8 +55,14 @@ extension SlotHolder {
   /// - Returns: The key, which is stored nowhere else.
   /// - Throws: As `addSlot(_:label:stretching:)`.
   public func addRecoveryKey(label: String = "") throws -> RecoveryKey {
+    try addRecoveryKey(label: label) { _ in }
+  }
+
+  /// The same, with a key that is kept first; see `addSlot(_:label:keptBy:)`.
+  @discardableResult
+  package func addRecoveryKey(label: String, keptBy place: (RecoveryKey) throws -> Void) throws -> RecoveryKey {
     let key = try CofferError.translating { try RecoveryKey() }
-    try addSlot(.recoveryKey(key.text), label: label)
+    _ = try addSlot(.recoveryKey(key.text), label: label) { _, _ in try place(key) }
     return key
   }
 

@@ -54,19 +54,14 @@ struct KeyRecoveryCommand: ParsableCommand {
         "standard output is not a terminal, and anyone who reads the key opens the \(whose.vault ? "vault" : "store"). "
           + "Confirm with -o -, or name a file with -o.")
     }
-    // A broken pipe must be an error here, so that the slot can be removed again.
+    // A broken pipe must be an error here, so that no slot is added.
     signal(SIGPIPE, SIG_IGN)
     try CommandSession(common).withSlots(whose) { slots in
       let file = try output.flatMap(NewOutputFile.named)
-      let known = try Set(slots.holder.slots().map(\.id))
       do {
-        let key = try slots.holder.addRecoveryKey(label: label.map(CommandArguments.value) ?? "")
-        do {
+        // A slot whose key was never shown would count as a way in.
+        try slots.holder.addRecoveryKey(label: label.map(CommandArguments.value) ?? "") { key in
           try NewOutputFile.write(line: key.text, to: file)
-        } catch {
-          // A key that was never shown only occupies a slot.
-          try removeNewSlot(slots.holder, known)
-          throw error
         }
       } catch {
         file?.remove()
@@ -79,11 +74,5 @@ struct KeyRecoveryCommand: ParsableCommand {
         : "it opens the store when nothing else does, but not its vault, if there is one. It is not shown again."
       common.note("added a recovery key. Keep it on paper, away from this machine: \(use)")
     }
-  }
-
-  private func removeNewSlot(_ holder: any SlotHolder, _ known: Set<Int>) throws {
-    let new = try holder.slots().filter { !known.contains($0.id) && $0.kind == .recoveryKey }
-    // If another process has added a slot meanwhile, ours cannot be identified.
-    if let slot = new.first, new.count == 1 { try holder.removeSlot(slot.id) }
   }
 }
