@@ -6,7 +6,9 @@ import pathlib
 import time
 
 from case import PATIENCE
-from test_service import COLLECTION, PROPERTIES, ROOT, ServiceTestCase
+from test_service import COLLECTION, PROPERTIES, ROOT, SERVICE, ServiceTestCase
+
+from jeepney.wrappers import DBusErrorResponse
 
 
 class Idle(ServiceTestCase):
@@ -75,6 +77,25 @@ class Idle(ServiceTestCase):
         self.assertGreater(time.monotonic() - begin, 2)
         # The key of prefs unlock is gone, too.
         self.prefs("get", "other/name", code=6)
+
+    def test_calls_that_read_no_secret_of_the_vault_do_not_keep_it_unlocked(self) -> None:
+        key = self.make_vault()
+        self.prefs("unlock", "--vault-key-file", str(key))
+        self.serve("--lock-after", "2s")
+        self.tool("store", "--label=One", "server", "h", text="hidden")
+        connection = self.connect()
+        _, session = self.call(connection, ROOT, SERVICE, "OpenSession", "sv", "plain", ("s", ""))
+        memory, keyring = f"{ROOT}/collection/session", f"{ROOT}/collection/keyring"
+        secret = (session, b"", b"of the session", "text/plain")
+        own, _ = self.call(connection, memory, COLLECTION, "CreateItem", "a{sv}(oayays)b", {}, secret, False)
+        for _ in range(PATIENCE * 20):
+            self.call(connection, ROOT, SERVICE, "GetSecrets", "aoo", [own, f"{keyring}/none"], session)
+            with self.assertRaises(DBusErrorResponse):
+                self.call(connection, keyring, COLLECTION, "CreateItem", "a{sv}(oayays)b", {}, ("/none", b"", b"", ""), False)
+            if self.is_locked(connection):
+                return
+            time.sleep(0.05)
+        self.fail("it stays unlocked")
 
     def test_it_follows_in_a_folder_that_was_removed(self) -> None:
         key = self.make_vault()

@@ -101,13 +101,8 @@ package final class KeptVault: Sendable {
   /// To be called also before a secret is read, for keys that are wiped without a notice.
   package func check() { state.withLock { check(&$0) } }
 
-  /// The same, for a use that begins the time without use again.
-  package func use() {
-    state.withLock { state in
-      check(&state)
-      state.lastUse = .now
-    }
-  }
+  /// Begins the time without use again: a secret was read or set.
+  package func noteUse() { state.withLock { $0.lastUse = .now } }
 
   private func check(_ state: inout State) {
     guard vault.isUnlocked else {

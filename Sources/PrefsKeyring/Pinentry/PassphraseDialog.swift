@@ -47,9 +47,14 @@
 
     /// What to run: `PREFS_PINENTRY`, or `pinentry` of the `PATH`; nil if there is none.
     static var program: String? {
-      let candidates = ChildProcess.candidates(Environment.variable("PREFS_PINENTRY") ?? "pinentry")
-      return candidates.first { access($0, X_OK) == 0 }
+      ChildProcess.candidates(named ?? "pinentry").first { path in
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG && access(path, X_OK) == 0
+      }
     }
+
+    /// The program that the user has named instead of `pinentry`.
+    static var named: String? { Environment.variable("PREFS_PINENTRY") }
 
     /// - Parameters:
     ///   - program: The path of pinentry.

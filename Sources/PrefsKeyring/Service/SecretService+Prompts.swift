@@ -56,8 +56,14 @@
       if dialog != nil { return true }
       let options = store.session.options
       guard !options.noInput, let slots = try? store.database.vault.slots(),
-        slots.contains(where: { $0.kind == .passphrase }), let program = PassphraseDialog.program
+        slots.contains(where: { $0.kind == .passphrase })
       else { return false }
+      guard let program = PassphraseDialog.program else {
+        if let named = PassphraseDialog.named {
+          options.note("PREFS_PINENTRY names no program: \(DisplayText.escapingControls(named))")
+        }
+        return false
+      }
       let question =
         "\(caller(call)) asks for the keyring.\nEnter the passphrase of the vault of "
         + "\(DisplayText.escapingControls(store.session.path))."

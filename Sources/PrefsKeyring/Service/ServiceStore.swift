@@ -36,8 +36,11 @@
 
     var isUnlocked: Bool { database.vault.isUnlocked }
 
-    /// Before a secret is read or set.
-    func use() { if hasVault { kept.use() } }
+    /// Before a secret is read or set: the vault may have to be locked.
+    func checkVault() { if hasVault { kept.check() } }
+
+    /// Once a secret was read or set.
+    func noteUse() { if hasVault { kept.noteUse() } }
 
     // MARK: - Transactions
 

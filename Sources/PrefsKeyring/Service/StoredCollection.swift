@@ -74,6 +74,7 @@
 
     func secret(of element: String) throws -> (bytes: SecretBytes, type: String) {
       let item = try item(element)
+      store.noteUse()
       return (item.secret, item.details.type)
     }
 
@@ -92,6 +93,7 @@
         try Keyring.put(secret, made, label: item.label ?? "", type: type, name, transaction)
         return made
       }
+      store.noteUse()
       return try Self.element(of: made)
     }
 
@@ -128,6 +130,7 @@
         }
         try Keyring.put(secret, made, label: item.details.label, type: type, name, transaction)
       }
+      if change.secret != nil { store.noteUse() }
     }
 
     func remove(_ element: String) throws {
