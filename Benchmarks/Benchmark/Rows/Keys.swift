@@ -10,8 +10,8 @@ enum Keys {
     let coffer = try CofferPeer(creating: folder.subfolder("keys").file("Coffer"))
     let database = coffer.proxy.database
     let keyFile = KeySource.keyFile(CofferPeer.keyFile(of: coffer.path))
-    let phrase = Array("correct horse battery staple".utf8)
-    let passphrase = KeySource.passphrase(phrase.withUnsafeBytes(SecretBytes.init(copying:)))
+    let passphrase = KeySource.passphrase(SecretBytes(copying: "correct horse battery staple"))
+    let another = KeySource.passphrase(SecretBytes(copying: "another"))
     let connection = try database.makeConnection()
     try connection.readWrite { transaction in
       for number in 0..<megabyteCount * 500 {
@@ -35,7 +35,7 @@ enum Keys {
       measurement("add a slot for a random key", then: { try database.removeSlot(2) }) {
         try database.addSlot(.key(.random(count: 32)))
       },
-      measurement("add a slot for a passphrase (scrypt, 128 MiB)") { try database.addSlot(passphrase) },
+      measurement("add a slot for a passphrase (scrypt, 128 MiB)") { try database.addSlot(another) },
       measurement("remove a slot") { try database.removeSlot(2) },
       measurement(
         "re-encrypt \(megabyteCount) MB", lastRound: 3,
