@@ -119,6 +119,16 @@ class SealedStore(TPMTestCase):
         self.assertEqual(self.succeed("get", "x"), "2\n")
         self.assertEqual(self.leftovers(), [])
 
+    def test_needs_its_recovery_key_also_where_its_file_is_gone(self) -> None:
+        self.sealed.unlink()
+        recovery = ("--recovery-key-fd", FD)
+        message = self.refuse(11, "key", "remove", "1", "--force", *recovery, secret=self.recovery)
+        self.assertIn("no recovery key or passphrase would be left", message)
+        doctor = self.prefs("doctor", *recovery, secret=self.recovery)
+        self.assertIn(f"{self.sealed}, which is gone", doctor.text + doctor.message)
+        self.recovering("key", "remove", "TPM", "--force")
+        self.assertNotIn("TPM", self.recovering("doctor"))
+
     def test_comes_after_every_other_key(self) -> None:
         other = self.work / "other-key"
         self.succeed("init", "-d", self.work / "other", "--key-file", other)

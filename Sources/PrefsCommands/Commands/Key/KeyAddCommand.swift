@@ -11,7 +11,7 @@ struct KeyAddCommand: ParsableCommand {
 
       With --tpm, this machine's TPM 2.0 opens the store where no other key is named. That takes the programs of tpm2-tools, and a \
       recovery key or a passphrase, which has to stay: the TPM's key is lost with the machine. The file STORE.tpm, or \
-      STORE.tpm-vault for the vault, has the key, sealed by the TPM. `prefs unlock` uses that of the vault.
+      STORE.tpm-vault for the vault, has the key, sealed by the TPM. `prefs unlock` uses that of the vault. The label begins with "TPM".
 
       Examples:
         prefs key add --label Ada
@@ -41,7 +41,7 @@ struct KeyAddCommand: ParsableCommand {
     try session.withSlots(whose) { slots in
       let label = new.label.map(CommandArguments.value)
       if tpm {
-        let slot = try slots.addTPM(label: label ?? "TPM")
+        let slot = try slots.addTPM(label: label.map { "\(TPMFile.label) \($0)" } ?? TPMFile.label)
         common.note(
           "added \(SlotText.describe(slot)). Its key is in \(slots.tpmFile.path), and opens on this machine only: that protects "
             + "a copy of the files, or a disk that is taken out, but not a machine that is stolen whole.")

@@ -56,7 +56,7 @@ struct TPMFile {
   /// - Throws: `CofferError.keyUnavailable` when it is not what `write` has written.
   func read() throws -> Contents? {
     var status = stat()
-    guard KeyFile.regularFile(at: path) != nil, access(path, R_OK) == 0, stat(path, &status) == 0 else { return nil }
+    guard KeyFile.regularFile(at: path) != nil, canBeRead, stat(path, &status) == 0 else { return nil }
     guard status.st_size <= Self.limit,
       let contents = Contents(text: String(decoding: try FileDescriptor.readFile(path), as: UTF8.self))
     else {
@@ -68,10 +68,18 @@ struct TPMFile {
   /// The same; nil also for what is damaged.
   func readIfWhole() -> Contents? { try? read() }
 
-  /// The slot of `slots` that its key opens; nil if that is gone, or the file is damaged.
+  var canBeRead: Bool { access(path, R_OK) == 0 }
+
+  /// The slot of `slots` that its key opens; if the file is gone or damaged, or another user's, one that looks like it.
   func slot(in slots: [SlotInfo]) -> SlotInfo? {
-    readIfWhole().flatMap { contents in slots.first(where: contents.names) }
+    guard let contents = readIfWhole() else { return slots.first(where: Self.isLabelled) }
+    return slots.first(where: contents.names)
   }
+
+  /// What the label of a slot begins with whose key a TPM seals.
+  static let label = "TPM"
+
+  private static func isLabelled(_ slot: SlotInfo) -> Bool { slot.kind == .keyCommand && slot.label.hasPrefix(label) }
 
   /// Writes the file whole and durable, or not at all.
   func write(_ contents: Contents) throws { try OutputFile.place(Array(contents.text.utf8), at: path) }

@@ -34,8 +34,16 @@ extension TPMKey {
   }
 
   private static func problems(_ file: TPMFile, _ holder: any SlotHolder) -> [String] {
-    // Without it the slots, which may be damaged, are not its concern.
-    guard FilePlace.isTaken(file.path) else { return [] }
+    guard FilePlace.isTaken(file.path) else {
+      // Slots that are damaged are not its concern then.
+      guard let slot = (try? holder.slots()).flatMap(file.slot) else { return [] }
+      return [
+        "\(SlotText.describe(slot)) opens with a key that a TPM has sealed in \(file.path), which is gone. Put it back, or remove "
+          + "the slot."
+      ]
+    }
+    // It is the concern of the user who may.
+    guard file.canBeRead else { return [] }
     let isOfNone = "\(file.path) is of no slot. Remove it, unless an earlier store is to come back."
     do {
       let slots = try holder.slots()
