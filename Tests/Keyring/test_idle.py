@@ -97,6 +97,18 @@ class Idle(ServiceTestCase):
             time.sleep(0.05)
         self.fail("it stays unlocked")
 
+    def test_a_vault_that_is_made_later_is_known(self) -> None:
+        self.serve("--lock-after", "15m")
+        self.assertIn("no vault yet", (self.folder / "log").read_text())
+        key = self.make_vault()
+        self.prefs("lock")
+        self.tool("store", "--label=Early", "server", "h", text="hidden", code=None)
+        self.prefs("unlock", "--vault-key-file", str(key))
+        self.tool("store", "--label=Late", "server", "i", text="hidden")
+        listed = self.prefs("list", "--json", "keyring").replace(" ", "")
+        self.assertIn('"type":"sealed"', listed)
+        self.assertNotIn('"type":"secret"', listed)
+
     def test_it_follows_in_a_folder_that_was_removed(self) -> None:
         key = self.make_vault()
         self.serve()

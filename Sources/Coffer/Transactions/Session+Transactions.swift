@@ -162,7 +162,10 @@ extension Session {
   }
 
   private func refreshKnown() throws {
-    if known.version == nil || known.version != connection.dataVersion { forgetKnown() }
+    if known.version == nil || known.version != connection.dataVersion {
+      forgetKnown()
+      try lookForVault()
+    }
     if known.renames == nil { try loadRenames() }
   }
 

@@ -19,7 +19,7 @@ extension Session {
   }
 
   /// Notes whether the store has a vault by now.
-  func lookForVault() throws {
+  package func lookForVault() throws {
     guard !core.vault.isThere.load(ordering: .relaxed) else { return }
     if try CofferError.translating({ try vaultTable.hasRecord() }) {
       core.vault.isThere.store(true, ordering: .releasing)

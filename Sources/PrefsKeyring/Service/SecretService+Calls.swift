@@ -89,7 +89,7 @@
       let paths = try call.paths()
       let session = try call.text("o")
       try sessions.require(session, of: call.sender)
-      store.checkVault()
+      try store.checkVault()
       try bus.answer(call) { answer in
         try answer.container("a", "{o(oayays)}") {
           for path in paths {
@@ -181,7 +181,7 @@
       case "CreateItem":
         try call.requireTypes("a{sv}(oayays)b")
         try call.markSensitive()
-        store.checkVault()
+        try store.checkVault()
         var item = try Self.change(call.properties())
         item.secret = try sessions.secret(call)
         let element = try collection.create(item, replaces: call.boolean())
@@ -213,14 +213,14 @@
         try call.requireTypes("o")
         let session = try call.text("o")
         try sessions.require(session, of: call.sender)
-        store.checkVault()
+        try store.checkVault()
         let secret = try collection.secret(of: element)
         note(call, "reads the secret of \(Self.text(element, in: collection))")
         try bus.answer(call) { try sessions.write(secret, session, of: call.sender, to: $0) }
       case "SetSecret":
         try call.requireTypes("(oayays)")
         try call.markSensitive()
-        store.checkVault()
+        try store.checkVault()
         try collection.change(element, ItemChange(secret: sessions.secret(call)))
         try bus.answer(call) { _ in }
       case let name: throw BusFailure.unknownMethod(name)

@@ -22,6 +22,10 @@
       let kept = KeptVault(database, session, idleLimit: idleLimit)
       try kept.unlockIfAtHand()
       let store = try ServiceStore(database, session, kept, named: collection)
+      if idleLimit != nil, !store.hasVault {
+        let seal = CommandHint.text("seal \(CommandHint.quoted(collection))")
+        session.options.note("there is no vault yet that --lock-after could lock: \(seal)")
+      }
       let waker = try Waker()
       let registration = try database.onCommit { _ in waker.wake() }
       let follower = VaultFollower(kept) { waker.wake() }

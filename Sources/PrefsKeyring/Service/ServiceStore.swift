@@ -36,8 +36,11 @@
 
     var isUnlocked: Bool { database.vault.isUnlocked }
 
-    /// Before a secret is read or set: the vault may have to be locked.
-    func checkVault() { if hasVault { kept.check() } }
+    /// Before a secret is read or set: the vault may have to be locked, or be new.
+    func checkVault() throws {
+      if !hasVault { try read { try $0.session.lookForVault() } }
+      if hasVault { kept.check() }
+    }
 
     /// Once a secret was read or set.
     func noteUse() { if hasVault { kept.noteUse() } }
@@ -57,6 +60,8 @@
       try read { transaction in
         let now = try transaction.position()
         guard now != position else { return [] }
+        // Another program may have made it.
+        try transaction.session.lookForVault()
         let commits = try position.flatMap { try transaction.changes(since: $0) }
         position = now
         guard let commits else {
