@@ -14,7 +14,7 @@ struct KeyringServiceCommand: ParsableCommand {
 
       The vault is unlocked with --vault-key-file, --vault-key-fd or PREFS_VAULT_KEY_FILE, when a program asks for that, or \
       from `prefs unlock` to `prefs lock`. Without either, pinentry asks for its passphrase, unless --no-input is given; \
-      PREFS_PINENTRY names another program for that. A program that locks the keyring locks the vault, as `prefs lock` does.
+      PREFS_PINENTRY names another program for that, and GPG_TTY the terminal of one that needs it. A program that locks the keyring locks the vault, as `prefs lock` does.
 
       Examples:
         prefs keyring
@@ -27,7 +27,7 @@ struct KeyringServiceCommand: ParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Lock the vault, as `prefs lock` does, when no secret was read or set for this long, as in 90s, 15m, 2h. Without it, it stays unlocked.",
+      "Lock the vault, as `prefs lock` does, when no secret of it was read or set for this long, as in 90s, 15m, 2h. Without it, it stays unlocked.",
       valueName: "time"))
   var lockAfter: TimeToLive?
 

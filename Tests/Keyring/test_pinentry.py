@@ -249,6 +249,28 @@ class Pinentry(ServiceTestCase):
                 for name in ("asked", "answers"):
                     (self.folder / "bin" / name).unlink()
 
+    def test_prefs_lock_of_another_session_locks(self) -> None:
+        if list(self.folder.glob("runtime/prefs/*.sock")):
+            self.skipTest("there is no keyring of the kernel, which is one for all sessions")
+        self.serve_locked()
+        self.answer(PASSPHRASE)
+        self.assertEqual(self.tool("lookup", "server", "h"), "hidden")
+        other = {name: value for name, value in self.environment.items() if name != "XDG_RUNTIME_DIR"}
+        subprocess.run(["prefs", "lock"], cwd=self.work, env=other, check=True, timeout=PATIENCE)
+        self.answer("cancel")
+        self.tool("lookup", "server", "h", code=1)
+
+    def test_prefs_lock_reaches_a_store_that_has_replaced_another(self) -> None:
+        self.serve_locked()
+        backup = self.folder / "backup"
+        self.prefs("backup", str(backup))
+        backup.replace(next(self.folder.rglob("settings.coffer")))
+        self.answer(PASSPHRASE)
+        self.assertEqual(self.tool("lookup", "server", "h"), "hidden")
+        self.prefs("lock")
+        self.answer("cancel")
+        self.tool("lookup", "server", "h", code=1)
+
     def test_a_pinentry_that_does_not_want_to_end_is_killed(self) -> None:
         self.pinentry.write_text(STUBBORN)
         self.serve_locked()

@@ -150,6 +150,12 @@ public struct Vault: Sendable {
     return current.secret
   }
 
+  /// The ID of the store, which may have replaced another one, as hexadecimal digits; nil in memory.
+  package var storeID: String? {
+    guard case .file(let store) = database.backing else { return nil }
+    return HexText.text(store.storeID)
+  }
+
   /// The vault's ID, 16 random bytes; a backup has the same ID.
   ///
   /// - Throws: `CofferError.vaultNotFound`.

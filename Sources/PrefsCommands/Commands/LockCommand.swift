@@ -8,7 +8,8 @@ struct LockCommand: ParsableCommand {
     abstract: "Lock the vault.",
     discussion: """
       This has nothing to do with settings that an administrator has locked. It wipes the key that `prefs unlock` has kept, if any, and locks the \
-      vault in open pages of `prefs ui`, and in `prefs keyring`, `prefs serve` and a `prefs fleet run` that use that key. It asks for nothing. Another running command keeps its own copy until it ends.
+      vault in open pages of `prefs ui`, and in `prefs keyring`, `prefs serve` and a `prefs fleet run` that use that key or a typed passphrase: at once, or \
+      before the next secret is read if their XDG_RUNTIME_DIR is another one. It asks for nothing. Another running command keeps its own copy until it ends.
 
       Examples:
         prefs lock

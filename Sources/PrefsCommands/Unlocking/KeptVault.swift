@@ -14,7 +14,7 @@ import Synchronization
 /// A ``VaultFollower`` has it checked in time.
 package final class KeptVault: Sendable {
   private struct State {
-    /// Where `prefs unlock` keeps the key; read from the store's file once.
+    /// Where `prefs unlock` keeps the key of the store.
     var place: UnlockState?
     /// Nil while the vault is locked, or unlocked with a named key.
     var opening: Opening?
@@ -26,7 +26,7 @@ package final class KeptVault: Sendable {
     /// Whether it lasts only as long as `prefs unlock` keeps the key.
     let isOfKeptKey: Bool
     /// The last `prefs lock` at that time.
-    let lockMark: LockMark?
+    let lockMark: LockMark
   }
 
   private let vault: Vault
@@ -57,14 +57,16 @@ package final class KeptVault: Sendable {
   package struct PassphraseOpening {
     fileprivate let key: Vault.Opening
     /// The last `prefs lock` when the passphrase was given.
-    fileprivate let lockMark: LockMark?
+    fileprivate let lockMark: LockMark
   }
 
   /// Stretches a passphrase, which takes a while; nothing else has to wait for that.
+  ///
+  /// - Throws: ``Failure`` when `prefs lock` could not reach this process; `CofferError`.
   package func opening(_ passphrase: SecretBytes) throws -> PassphraseOpening {
     let mark = try state.withLock { state in
       state.lastUse = .now
-      return try? kept(&state).watchLocks()
+      return try kept(&state).watchLocks()
     }
     return PassphraseOpening(key: try vault.opening(with: .passphrase(passphrase)), lockMark: mark)
   }
@@ -74,7 +76,9 @@ package final class KeptVault: Sendable {
   /// - Throws: `CofferError.vaultLocked` if it was locked since the passphrase was given.
   package func unlock(_ opening: PassphraseOpening) throws {
     try state.withLock { state in
-      guard try kept(&state).lockMark == opening.lockMark else { throw CofferError.vaultLocked(collection: nil) }
+      guard try !kept(&state).lockMark.isLater(than: opening.lockMark) else {
+        throw CofferError.vaultLocked(collection: nil)
+      }
       try vault.unlock(opening.key)
       state.lastUse = .now
       state.opening = Opening(isOfKeptKey: false, lockMark: opening.lockMark)
@@ -115,8 +119,8 @@ package final class KeptVault: Sendable {
       do { try lock(&state) } catch { report("the vault is locked, but `prefs unlock` still keeps its key: \(error)") }
       return
     }
-    guard let opening = state.opening, let kept = state.place else { return }
-    if opening.isOfKeptKey && kept.end() == nil || kept.lockMark != opening.lockMark { close(&state) }
+    guard let opening = state.opening, let kept = try? kept(&state) else { return }
+    if opening.isOfKeptKey && kept.end() == nil || kept.lockMark.isLater(than: opening.lockMark) { close(&state) }
   }
 
   // MARK: - For its follower
@@ -126,14 +130,16 @@ package final class KeptVault: Sendable {
   /// Locks it, so that the next kept key is tried: it has a new key that this process cannot read.
   func lockForNewKey() { state.withLock { close(&$0) } }
 
-  /// How long until it locks by itself; nil if it does not.
+  /// How long until it may lock by itself; nil if it does not.
   var timeLeft: Duration? {
     state.withLock { state in
       guard vault.isUnlocked else { return nil }
       let end = state.opening?.isOfKeptKey == true ? state.place?.end() : nil
       let kept = end.map { Duration.seconds($0.timeIntervalSinceNow) }
       let idle = idleLimit.map { state.lastUse + $0 - .now }
-      return [kept, idle].compactMap(\.self).min().map { max(.zero, $0) }
+      // A `prefs lock` of another session is not noticed otherwise.
+      let look = state.opening?.isOfKeptKey == false ? Duration.seconds(60) : nil
+      return [kept, idle, look].compactMap(\.self).min().map { max(.zero, $0) }
     }
   }
 
@@ -142,21 +148,26 @@ package final class KeptVault: Sendable {
     try state.withLock { try kept(&$0) }.watchMarks(queue, handler)
   }
 
-  var hasMarks: Bool { state.withLock { $0.place?.hasMarks ?? false } }
+  var hasMarks: Bool { state.withLock { (try? kept(&$0).hasMarks) ?? false } }
+
+  /// The store that the marks are of.
+  var storeID: String? { vault.storeID }
 
   func report(_ problem: String) { session.options.note(problem) }
 
   // MARK: - State
 
   private func kept(_ state: inout State) throws -> UnlockState {
-    if let known = state.place { return known }
-    let kept = try VaultAccess(vault: vault, session: session).state()
+    // Another store may have taken the place of the one that was opened.
+    let id = try vault.storeID ?? Database.storeID(at: session.path)
+    if let known = state.place, known.storeID == id { return known }
+    let kept = UnlockState(storeID: id, options: session.options)
     state.place = kept
     return kept
   }
 
   private func noteKeptKey(_ state: inout State) throws {
     let kept = try kept(&state)
-    state.opening = Opening(isOfKeptKey: true, lockMark: try? kept.watchLocks())
+    state.opening = Opening(isOfKeptKey: true, lockMark: (try? kept.watchLocks()) ?? kept.lockMark)
   }
 }

@@ -14,7 +14,7 @@
     import Glibc
   #endif
 
-  /// The key of a store's vault in the user's kernel keyring; see keyrings(7) and user-keyring(7).
+  /// The key of a store's vault, or the mark of a `prefs lock`, in the user's kernel keyring; see keyrings(7) and user-keyring(7).
   ///
   /// It never reaches a disk, and the kernel drops it when it expires. Every process of the user can read it, just as
   /// it could ask an agent.
@@ -23,6 +23,26 @@
 
     init(storeID: String) {
       description = "prefs:vault:\(storeID)"
+    }
+
+    private init(description: String) { self.description = description }
+
+    /// The mark of the last `prefs lock` of a store.
+    static func ofLocks(storeID: String) -> Self { Self(description: "prefs:locked:\(storeID)") }
+
+    /// How long that stays, in seconds: a process that keeps a vault open looks more often.
+    static let lockTime: UInt32 = 86400
+
+    /// Whether there is a keyring.
+    static var isThere: Bool {
+      let result = coffer_search_key(coffer_user_keyring, "prefs:")
+      return result >= 0 || result == -Int(ENOKEY)
+    }
+
+    /// What distinguishes the key from one that has replaced it; nil if there is none.
+    var serial: Int? {
+      let id = coffer_search_key(coffer_user_keyring, description)
+      return id >= 0 ? id : nil
     }
 
     /// All rights for the possessor; view, read and search for the user; none for others (KEY_POS_ALL, KEY_USR_VIEW,

@@ -20,7 +20,7 @@ import Dispatch
 ///
 /// It is found by the store's id, which is readable without a key, so locking never prompts.
 package struct UnlockState {
-  private let storeID: String
+  let storeID: String
   private let options: SessionOptions
 
   package init(storeID: String, options: SessionOptions) {
@@ -74,8 +74,15 @@ package struct UnlockState {
 
   // MARK: - Processes that keep a vault open
 
-  /// The mark of the last `prefs lock`; nil if no process has ever watched for one.
-  package var lockMark: LockMark? { LockMark(AgentSocket.lockMarkPath(storeID: storeID)) }
+  /// The marks of the last `prefs lock`.
+  package var lockMark: LockMark {
+    #if os(Linux)
+      let serial = KernelKeyring.ofLocks(storeID: storeID).serial
+    #else
+      let serial: Int? = nil
+    #endif
+    return LockMark(file: MarkFile(AgentSocket.lockMarkPath(storeID: storeID)), serial: serial)
+  }
 
   /// The paths of the marks, of which `prefs lock` and `prefs unlock` replace those that are there.
   private var marks: [String] {
@@ -84,16 +91,21 @@ package struct UnlockState {
 
   /// Leaves a mark for `prefs lock` to replace: from now on ``lockMark`` changes with each.
   ///
-  /// - Returns: The present mark.
-  package func watchLocks() throws -> LockMark? {
-    try leaveMarks()
+  /// - Throws: ``Failure`` when it would not change.
+  package func watchLocks() throws -> LockMark {
+    do { try leaveMarks() } catch {
+      #if os(Linux)
+        guard !KernelKeyring.isThere else { return lockMark }
+      #endif
+      throw error
+    }
     return lockMark
   }
 
   /// Leaves the marks that are missing.
   func leaveMarks() throws {
     try AgentSocket.prepareFolder()
-    for path in marks where LockMark(path) == nil {
+    for path in marks where MarkFile(path) == nil {
       // Another process may leave it at the same time.
       try? FileDescriptor.writeNewFile([], to: path)
     }
@@ -106,19 +118,25 @@ package struct UnlockState {
   }
 
   /// Whether each mark is there.
-  var hasMarks: Bool { marks.allSatisfy { LockMark($0) != nil } }
+  var hasMarks: Bool { marks.allSatisfy { MarkFile($0) != nil } }
 
   /// Wipes the key wherever it is kept, and makes processes that keep the vault unlocked lock it.
   func lock() throws {
     // In this order: a process that is notified must not find the key again.
     let forgotten = Result { try forget() }
+    #if os(Linux)
+      // In a container there may be no keyring.
+      let mark = KernelKeyring.ofLocks(storeID: storeID)
+      mark.forget()
+      _ = mark.keep(try SecretBytes.random(count: 1), seconds: KernelKeyring.lockTime)
+    #endif
     try announce(at: AgentSocket.lockMarkPath(storeID: storeID))
     try forgotten.get()
   }
 
   private func announce(at path: String) throws {
     // Without a mark, none is watching.
-    guard AgentSocket.isFolderPrivate, LockMark(path) != nil else { return }
+    guard AgentSocket.isFolderPrivate, MarkFile(path) != nil else { return }
     let new = "\(path).\(getpid())"
     unlink(new)
     try FileDescriptor.writeNewFile([], to: new)
@@ -126,13 +144,26 @@ package struct UnlockState {
   }
 }
 
-/// One run of `prefs lock`, identified by the file that it left.
-package struct LockMark: Equatable, Sendable {
+/// One run of `prefs lock`, identified by what it left.
+package struct LockMark: Sendable {
+  /// In a folder that can be watched, and which a session without `XDG_RUNTIME_DIR` does not find.
+  fileprivate let file: MarkFile?
+  /// In the kernel's keyring, which all sessions of the user have.
+  fileprivate let serial: Int?
+
+  /// Whether `prefs lock` was run since; what is in the keyring also ends by itself.
+  package func isLater(than earlier: Self) -> Bool {
+    file != earlier.file || serial != nil && serial != earlier.serial
+  }
+}
+
+/// A file that is replaced as a whole.
+private struct MarkFile: Equatable {
   private let inode: ino_t
   private let seconds: Int
   private let nanoseconds: Int
 
-  fileprivate init?(_ path: String) {
+  init?(_ path: String) {
     var status = stat()
     guard lstat(path, &status) == 0 else { return nil }
     #if canImport(Darwin)

@@ -9,6 +9,8 @@ import Synchronization
 package final class VaultFollower: Sendable {
   private struct State {
     var watcher: FileWatcher?
+    /// The store whose marks are watched.
+    var watched: String?
     var task: Task<Void, Never>?
     /// When it looks without a notice.
     var next: ContinuousClock.Instant?
@@ -53,16 +55,19 @@ package final class VaultFollower: Sendable {
       return true
     }
     guard isNew else { return }
-    // By the wall clock: it runs while the machine sleeps, as that of the key does.
-    queue.asyncAfter(wallDeadline: .now() + (left + Self.patience) / .seconds(1)) { [weak self] in self?.look() }
+    // By the wall clock, which runs while the machine sleeps, as that of the key does; and by another, as that one can be set back.
+    let seconds = (left + Self.patience) / .seconds(1)
+    queue.asyncAfter(wallDeadline: .now() + seconds) { [weak self] in self?.look() }
+    queue.asyncAfter(deadline: .now() + seconds) { [weak self] in self?.look() }
   }
 
   /// Watches the marks; again, if they were removed.
   private func watch() {
-    guard state.withLock({ $0.watcher == nil }) || !kept.hasMarks else { return }
+    let store = kept.storeID
+    guard state.withLock({ $0.watcher == nil || $0.watched != store }) || !kept.hasMarks else { return }
     do {
       let watcher = try kept.watchMarks(queue) { [weak self] in self?.look() }
-      state.withLock { $0.watcher = watcher }
+      state.withLock { ($0.watcher, $0.watched) = (watcher, store) }
     } catch {
       guard state.withLock({ !$0.hasReported }) else { return }
       state.withLock { $0.hasReported = true }

@@ -191,11 +191,17 @@
         return refusal.isOfUser ? .dismissed : .failed("pinentry says: \(refusal.text)")
       } catch CofferError.vaultLocked {
         return .failed("the vault was locked after the passphrase was typed")
+      } catch let failure as Failure {
+        return .failed(Self.withoutFullStop(failure.message))
       } catch let error as CofferError {
-        return .failed(error.description)
+        return .failed(Self.withoutFullStop(error.description))
       } catch {
         return .failed("pinentry has ended, or does not speak its protocol")
       }
+    }
+
+    private static func withoutFullStop(_ sentence: String) -> String {
+      sentence.hasSuffix(".") ? String(sentence.dropLast()) : sentence
     }
 
     /// Unlocks the vault, unless the dialog has been ended meanwhile.

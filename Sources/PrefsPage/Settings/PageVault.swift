@@ -91,7 +91,7 @@ final class PageVault: Sendable {
       let named = secret.count == 0 ? keyFile : nil
       let opening = try vault.opening(with: named ?? .passphrase(secret))
       // Stretching it has taken a while.
-      guard presentMark == mark else { throw CofferError.vaultLocked(collection: nil) }
+      if let mark, presentMark?.isLater(than: mark) ?? false { throw CofferError.vaultLocked(collection: nil) }
       try vault.unlock(opening)
     } catch CofferError.wrongKey {
       throw Failure(.wrongKey, "That is not the passphrase of the vault.")
@@ -102,7 +102,10 @@ final class PageVault: Sendable {
   }
 
   /// The mark of the last `prefs lock`.
-  private var presentMark: LockMark? { try? kept().watchLocks() }
+  private var presentMark: LockMark? {
+    let kept = try? kept()
+    return (try? kept?.watchLocks()) ?? kept?.lockMark
+  }
 
   /// - Parameter lockMark: The mark before it was unlocked.
   private func note(_ opening: Opening, lockMark: LockMark?) {
@@ -129,7 +132,8 @@ final class PageVault: Sendable {
       case .until(let end): now() >= end
       case .kept: state.kept?.end() == nil
       }
-    guard isOver || state.kept?.lockMark != state.lockMark else { return }
+    let isLocked = state.lockMark.map { state.kept?.lockMark.isLater(than: $0) ?? false } ?? false
+    guard isOver || isLocked else { return }
     lock()
   }
 }

@@ -131,7 +131,7 @@ import Testing
 
   @Test("stays locked when it is locked while its key is being read")
   func lockMeanwhile() throws {
-    let key = SecretBytes.random(count: 32)
+    let key = try SecretBytes.random(count: 32)
     try vault.addSlot(.key(key))
     let scratch = try ScratchFolder()
     let pipe = scratch.file("pipe")
