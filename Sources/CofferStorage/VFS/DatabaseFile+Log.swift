@@ -4,23 +4,30 @@ import CofferCrypto
 // MARK: - Log notice
 
 extension DatabaseFile {
-  /// - Returns: nil if the file has none, or cannot be read.
-  private var logNotice: LogNotice? {
+  /// - Returns: nil if it cannot be read.
+  private var logNoticeBytes: [UInt8]? {
     var bytes = [UInt8](repeating: 0, count: LogNotice.range.count)
     let code = bytes.withUnsafeMutableBytes {
       real.read($0.baseAddress!, $0.count, at: Int64(LogNotice.range.lowerBound))
     }
-    return code == SQLITE_OK ? LogNotice(bytes) : nil
+    return code == SQLITE_OK ? bytes : nil
   }
 
   /// Fails if the notice names the log of another name of this file.
   func readLogNotice() -> Int32 {
     // Under its temporary name a store has no other one.
-    guard !context.isCreating, let notice = logNotice else { return SQLITE_OK }
-    switch notice.meaning(at: context.store.path) {
+    guard !context.isCreating, let bytes = logNoticeBytes else { return SQLITE_OK }
+    let path = context.store.path
+    // Every commit comes here, and most find what the last one found.
+    if hasLogNotice, let known = knownLogNotice, known.bytes == bytes, known.notice.isStillOfLog(besides: path) {
+      return SQLITE_OK
+    }
+    guard let notice = LogNotice(bytes) else { return SQLITE_OK }
+    switch notice.meaning(at: path) {
     case .nothing: return SQLITE_OK
     case .thisLog:
-      hasLogNotice = notice == LogNotice(storeAt: context.store.path)
+      hasLogNotice = notice == LogNotice(storeAt: path)
+      knownLogNotice = (bytes, notice)
       return SQLITE_OK
     case .otherLog:
       context.fail(.usedUnderAnotherName(path: context.store.path))
@@ -53,9 +60,9 @@ extension DatabaseFile {
 
   /// Clears the notice once the log is removed, which needs the exclusive lock on the file.
   func clearLogNotice() {
-    guard !context.isCreating, let notice = logNotice, notice.meaning(at: context.store.path) == .thisLog else {
-      return
-    }
+    guard !context.isCreating, let notice = logNoticeBytes.flatMap({ LogNotice($0) }),
+      notice.meaning(at: context.store.path) == .thisLog
+    else { return }
     // If that fails, the notice names a log that is missing, which is no error under this name.
     _ = writeLogNotice([UInt8](repeating: 0, count: LogNotice.range.count))
     context.clearFailure()

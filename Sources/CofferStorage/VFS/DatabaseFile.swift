@@ -23,6 +23,8 @@ final class DatabaseFile {
   ///
   /// It cannot change before this connection releases its lock on the file, because it is cleared under an exclusive one.
   var hasLogNotice = false
+  /// The notice of this log that was last read.
+  var knownLogNotice: (bytes: [UInt8], notice: LogNotice)?
   /// Whether SQLite keeps the wal-index on the heap, because there is no shared memory.
   var lacksSharedMemory = false
   /// Whether it ever did; SQLite then treats shared memory as read-only until it has unmapped it.
