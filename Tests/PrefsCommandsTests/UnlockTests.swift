@@ -89,7 +89,7 @@
       let id = try #require(doctor.firstMatch(of: /"store":"([0-9a-f]{32})"/)).output.1
       func line() throws -> Substring? {
         String(decoding: try tool.contents("/proc/keys"), as: UTF8.self).split(separator: "\n").first {
-          $0.contains(id)
+          $0.contains("vault:\(id)")
         }
       }
       let fields = try #require(try line()).split(separator: " ")
