@@ -258,9 +258,9 @@ class Adding(TPMTestCase):
         ):
             self.assertIn("prefs key recovery", self.refuse(11, *words))
         self.assertFalse(new.exists())
-        self.assertEqual(self.labels(), ["", "Ada", "laptop"])
+        self.assertEqual(self.labels(), ["", "Ada", "TPM laptop"])
         self.succeed("key", "change", "Ada", "--new-passphrase-fd", FD, "--cost", "14", secret=b"swordfish")
-        self.succeed("key", "remove", "laptop", "--force")
+        self.succeed("key", "remove", "TPM laptop", "--force")
         self.succeed("key", "remove", "Ada", "--force")
 
     def test_adds_nothing_without_a_TPM(self) -> None:
@@ -276,16 +276,17 @@ class Adding(TPMTestCase):
         # One after the other, as a resource manager lets them use the TPM; both commands have looked for a slot before either adds one.
         meet = 'touch "$0.$$"; until [ "$(ls "$0".* | wc -l)" -ge 2 ]; do sleep 0.02; done'
         run = '"/usr/bin/$0" "$@"; code=$?; /usr/bin/tpm2_flushcontext -Q -t >/dev/null 2>&1; exit $code'
-        for name in ("tpm2_createprimary", "tpm2_create", "tpm2_load", "tpm2_unseal"):
+        for name in ("tpm2_createprimary", "tpm2_create", "tpm2_load", "tpm2_unseal", "tpm2_flushcontext"):
             waits = meet if name == "tpm2_create" else ":"
             (programs / name).write_text(f"#!/bin/sh\n{waits}\nexec flock {self.folder}/turn sh -c '{run}' {name} \"$@\"\n")
             (programs / name).chmod(0o700)
         watched = {**self.tpm, "PATH": f"{programs}:/usr/bin:/bin"}
         with concurrent.futures.ThreadPoolExecutor() as threads:
             both = list(threads.map(lambda label: self.prefs("key", "add", "--tpm", "--label", label, tpm=watched), "ab"))
-        self.assertEqual(sorted(done.returncode for done in both), [0, 9], [done.message for done in both])
-        refused = next(done for done in both if done.returncode)
-        self.assertIn("opens with a TPM already", refused.message)
+        codes, messages = sorted(done.returncode for done in both), [done.message for done in both]
+        self.assertEqual(codes[0], 0, messages)
+        # There is a slot of a TPM, or the slots have changed since this command looked, and it is to be tried again.
+        self.assertIn(codes[1], (9, 10), messages)
         self.assertEqual(len(self.slots()), 3)
         self.key.unlink()
         self.assertEqual(self.succeed("get", "x"), "1\n")
