@@ -54,7 +54,7 @@ for line in sys.stdin:
         for part in parts:
             write("D " + "".join("%%%02x" % byte for byte in part.encode()))
         write("OK")
-        log.write("answered\n")
+        log.write("answered\\n")
         log.flush()
     elif line.startswith("OPTION parent-wid"):
         write("ERR 83886254 Unknown option <Pinentry>")
@@ -264,7 +264,7 @@ class Pinentry(ServiceTestCase):
         self.serve_locked()
         backup = self.folder / "backup"
         self.prefs("backup", str(backup))
-        backup.replace(next(self.folder.rglob("settings.coffer")))
+        self.prefs("restore-store", str(backup), "--force")
         self.answer(PASSPHRASE)
         self.assertEqual(self.tool("lookup", "server", "h"), "hidden")
         self.prefs("lock")
