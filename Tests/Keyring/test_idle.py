@@ -99,7 +99,7 @@ class Idle(ServiceTestCase):
 
     def test_a_vault_that_is_made_later_is_known(self) -> None:
         self.serve("--lock-after", "15m")
-        self.assertIn("no vault yet", (self.folder / "log").read_text())
+        self.assert_noted("no vault yet")
         key = self.make_vault()
         self.prefs("lock")
         self.tool("store", "--label=Early", "server", "h", text="hidden", code=None)

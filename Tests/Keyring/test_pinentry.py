@@ -181,7 +181,7 @@ class Pinentry(ServiceTestCase):
         self.answer("a", "b", "c", PASSPHRASE)
         self.tool("lookup", "server", "h", code=1)
         self.assertEqual(self.asked().count("GETPIN"), 3)
-        self.assertIn("wrong 3 times", (self.folder / "log").read_text())
+        self.assert_noted("wrong 3 times")
 
     def test_others_are_answered_meanwhile_and_one_dialog_serves_all(self) -> None:
         self.serve_locked()
@@ -304,9 +304,8 @@ class Pinentry(ServiceTestCase):
         for answer, expected in (("broken", "Inappropriate ioctl"), ("die", "pinentry has ended")):
             self.answer(answer)
             self.tool("lookup", "server", "h", code=1)
-            printed = (self.folder / "log").read_text()
-            self.assertIn(expected, printed)
-            self.assertIn("prefs unlock", printed)
+            self.assert_noted(expected)
+            self.assert_noted("prefs unlock")
         self.pinentry.write_text("#!/bin/sh\nexec head -c 100000 /dev/zero\n")
         self.tool("lookup", "server", "h", code=1)
         self.assertIsNone(self.service.poll())
@@ -326,13 +325,13 @@ class Pinentry(ServiceTestCase):
         self.serve()
         self.prefs("lock")
         self.tool("lookup", "server", "h", code=1)
-        self.assertIn(f"PREFS_PINENTRY names no program: {self.folder}", (self.folder / "log").read_text())
+        self.assert_noted(f"PREFS_PINENTRY names no program: {self.folder}")
         self.end(self.service)
         self.environment["PREFS_PINENTRY"] = str(other)
         self.serve("--no-input")
         self.tool("lookup", "server", "h", code=1)
         self.assertEqual(self.asked(), [])
-        self.assertIn("prefs unlock", (self.folder / "log").read_text())
+        self.assert_noted("prefs unlock")
 
 
 class PinentryOfKeyFile(ServiceTestCase):
@@ -347,4 +346,4 @@ class PinentryOfKeyFile(ServiceTestCase):
         self.prefs("lock")
         self.tool("lookup", "server", "h", code=1)
         self.assertFalse((self.folder / "asked").exists())
-        self.assertIn("prefs unlock", (self.folder / "log").read_text())
+        self.assert_noted("prefs unlock")

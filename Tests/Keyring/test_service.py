@@ -72,6 +72,14 @@ class ServiceTestCase(KeyringTestCase):
             self.call(*arguments)
         self.assertEqual(caught.exception.name, name)
 
+    def assert_noted(self, text: str) -> None:
+        """The service prints its notes after it has answered."""
+        for _ in range(PATIENCE * 50):
+            if text in (self.folder / "log").read_text():
+                return
+            time.sleep(0.02)
+        self.fail(f"{text} is not noted: {(self.folder / 'log').read_text()}")
+
     def tool(self, *arguments: str, text: str = "", code: int = 0) -> str:
         return self.start("secret-tool", *arguments, text=text, code=code).stdout.decode()
 
@@ -108,7 +116,7 @@ class SecretTool(ServiceTestCase):
         self.lock()
         # There is no one to ask: it is not found, and the service says what to do.
         self.tool("lookup", "server", "h", code=1)
-        self.assertIn("prefs unlock", (self.folder / "log").read_text())
+        self.assert_noted("prefs unlock")
         self.assertIn("prefs unlock", self.start("prefs", "get", "other/name", code=6).stderr.decode())
         self.prefs("unlock", "--vault-key-file", str(key))
         self.assertEqual(self.tool("lookup", "server", "h"), "hidden")
