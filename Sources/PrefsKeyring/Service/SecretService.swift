@@ -196,7 +196,11 @@
       for event in all { try? send(event) }
       guard wasUnlocked != store.isUnlocked else { return }
       wasUnlocked = store.isUnlocked
-      for collection in store.collections { try? send(.collectionChanged(collection.id)) }
+      for collection in store.collections {
+        try? changed(
+          ServicePlace.path(collection.id), Interface.collection, [("Locked", .flag(collection.isLocked))])
+        try? send(.collectionChanged(collection.id))
+      }
       reportLocksOfItems()
     }
 
@@ -249,10 +253,7 @@
       case .collectionChanged(let id):
         try signal(ServicePlace.root, Interface.service, "CollectionChanged", ServicePlace.path(id))
         guard let collection = collections.first(where: { $0.id == id }) else { return }
-        // Without its items, which may be many.
-        try changed(
-          ServicePlace.path(id), Interface.collection,
-          [("Label", .text(collection.label)), ("Locked", .flag(collection.isLocked))])
+        try changed(ServicePlace.path(id), Interface.collection, [("Label", .text(collection.label))])
       }
     }
 
