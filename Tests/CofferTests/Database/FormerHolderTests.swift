@@ -195,7 +195,10 @@ private struct FormerHolder {
     let program = try Child.start(
       TemporaryStore.worker, ["follow", store.path, store.keyFile] + (isRemembered ? [store.folder + "/records"] : []))
     #expect(program.readLine() == "ready")
-    let owner = try Database.open(at: store.path, key: store.key, options: options)
+    // The program follows each commit, and truncating the log waits for its reading.
+    var patient = options
+    patient.busyTimeout = .seconds(60)
+    let owner = try Database.open(at: store.path, key: store.key, options: patient)
     try owner.makeConnection().readWrite { try $0.setObject("after", forKey: "k") }
     try owner.rotate(newRootKeyFor: [store.key], droppingSlots: [1])
     #expect(try owner.makeConnection().perform { try $0.connection.checkpointAndTruncate {} })

@@ -56,8 +56,10 @@ final class Tool: Sendable {
     return path(name)
   }
 
+  /// Everything up to the end: `Data(contentsOf:)` stops at the first short read, as each of a long file in /proc is.
   func contents(_ path: String) throws -> [UInt8] {
-    Array(try Data(contentsOf: URL(fileURLWithPath: path)))
+    let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
+    return Array(try file.readToEnd() ?? Data())
   }
 
   func exists(_ path: String) -> Bool { FileManager.default.fileExists(atPath: path) }
