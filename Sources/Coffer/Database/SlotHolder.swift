@@ -36,7 +36,7 @@ extension SlotHolder {
   public func addSlot(
     _ key: KeySource, label: String = "", stretching: PasswordHash = .standard
   ) throws -> SlotInfo {
-    try slotAccess.change(.add(slotAccess.prepare(key, label, stretching)))
+    try slotAccess.change(SlotChange.add) { try slotAccess.prepare(key, label, stretching) }
   }
 
   /// Adds a slot, as the public form does, whose secret is kept in a place that names the slot.
@@ -47,7 +47,7 @@ extension SlotHolder {
   package func addSlot(
     _ key: KeySource, label: String, keptBy place: (_ slot: SlotInfo, _ present: [SlotInfo]) throws -> Void
   ) throws -> SlotInfo {
-    try slotAccess.change(.add(slotAccess.prepare(key, label, .standard)), keptBy: place)
+    try slotAccess.change(SlotChange.add, keptBy: place) { try slotAccess.prepare(key, label, .standard) }
   }
 
   /// Adds a recovery key: a random key to write down, in case the other keys are lost.
@@ -84,8 +84,9 @@ extension SlotHolder {
   ) throws -> SlotInfo {
     guard let known = try slots().first(where: { $0.id == id }) else { throw CofferError.slotNotFound(id: id) }
     let number = try SlotAccess.number(id)
-    let secret = try slotAccess.prepare(key, label ?? known.label, stretching, replacing: number)
-    return try slotAccess.change(.replace(number, secret))
+    return try slotAccess.change({ .replace(number, $0) }) {
+      try slotAccess.prepare(key, label ?? known.label, stretching, replacing: number)
+    }
   }
 
   /// Changes a slot's label.
@@ -211,6 +212,21 @@ extension SlotAccess {
     return try CofferError.translating {
       try PreparedSecret(
         key, stretching: .password(stretching), label: label, owner: owner, comparedWith: slots, replacing: replaced)
+    }
+  }
+
+  /// Changes a slot by a secret that is prepared before; again, if others have changed the slots with which it was compared.
+  ///
+  /// - Parameter place: As in the form below.
+  fileprivate func change(
+    _ change: (PreparedSecret) -> SlotChange, keptBy place: (SlotInfo, [SlotInfo]) throws -> Void = { _, _ in },
+    preparing prepare: () throws -> PreparedSecret
+  ) throws -> SlotInfo {
+    while true {
+      let secret = try prepare()
+      do { return try self.change(change(secret), keptBy: place) } catch CofferError.busy {
+        guard try secret.mayOpenNewSlot(of: read().slots) else { throw CofferError.busy }
+      }
     }
   }
 

@@ -215,16 +215,20 @@ package struct PreparedSecret: Sendable {
       secret: secret, stretching: self.stretching, salt: RandomSource.bytes(count: 32), owner: owner)
   }
 
-  /// - Throws: `StorageError.busy` if the secret might open a slot that has come since it was compared.
-  func check(against slots: [Slot]) throws {
-    guard let tried else { return }
+  /// Whether the secret might open one of `slots` that has come since it was compared.
+  package func mayOpenNewSlot(of slots: [Slot]) -> Bool {
+    guard let tried else { return false }
     let isPassphraseOrRecoveryKey = kind == .passphrase || kind == .recoveryKey
-    let new = slots.contains { slot in
+    return slots.contains { slot in
       let isAlike =
         isPassphraseOrRecoveryKey ? slot.kind == kind : slot.kind != .passphrase && slot.kind != .recoveryKey
       return isAlike && !tried.contains(slot.salt)
     }
-    if new { throw StorageError.busy }
+  }
+
+  /// - Throws: `StorageError.busy` if the secret has to be compared again.
+  func check(against slots: [Slot]) throws {
+    if mayOpenNewSlot(of: slots) { throw StorageError.busy }
   }
 }
 

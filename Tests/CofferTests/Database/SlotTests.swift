@@ -72,6 +72,32 @@ import Testing
     }
   }
 
+  @Test("are compared again with a new secret when others have added some meanwhile", arguments: [false, true])
+  func comparedAgain(_ isSame: Bool) async throws {
+    let (pipe, file) = ("\(store.folder)/pipe", "\(store.folder)/new")
+    try KeyFile.create(at: file)
+    let text = try Data(contentsOf: URL(fileURLWithPath: file))
+    try #require(mkfifo(pipe, 0o600) == 0)
+    let adding = Task { try await database.addSlot(.keyFile(pipe), label: "waits") }
+    // It has read the slots by the time it opens the pipe.
+    let first = try FileHandle(forWritingTo: URL(fileURLWithPath: pipe))
+    let meanwhile = try store.open().addSlot(isSame ? .keyFile(file) : .key(.random(count: 32)), label: "meanwhile")
+    // The next reader gets a pipe of its own.
+    try #require(unlink(pipe) == 0 && mkfifo(pipe, 0o600) == 0)
+    try first.write(contentsOf: text)
+    try first.close()
+    let second = try FileHandle(forWritingTo: URL(fileURLWithPath: pipe))
+    try second.write(contentsOf: text)
+    try second.close()
+    if isSame {
+      await #expect(throws: CofferError.secretInUse(slot: meanwhile.id)) { try await adding.value }
+      #expect(try database.slots().map(\.label) == ["", "meanwhile"])
+    } else {
+      #expect(try await adding.value.id == 2)
+      #expect(try database.slots().map(\.label) == ["", "meanwhile", "waits"])
+    }
+  }
+
   @Test("stretch a passphrase at the given cost, and refuse one that is too low")
   func creation() throws {
     let path = "\(store.folder)/created"
