@@ -101,21 +101,29 @@
     /// Completes all prompts that are shown, by whether the vault is unlocked now.
     private func completePrompts() {
       let shown = prompts.filter(\.value.isShown).sorted { $0.key < $1.key }
-      var hasRefused = false
+      let isUnlocked = store.isUnlocked
+      if !shown.isEmpty, !isUnlocked {
+        let unlock = CommandHint.text("unlock")
+        store.session.options.note("a program asks for the keyring, which is locked: run `\(unlock)`")
+      }
       for (path, prompt) in shown {
         prompts[path] = nil
-        if store.isUnlocked, let result = try? prompt.action() {
+        if isUnlocked, let result = result(of: prompt) {
           // The client has to be able to use the object at once.
           report()
           try? complete(path, isDismissed: false, result)
         } else {
-          hasRefused = true
           try? complete(path, isDismissed: true, prompt.dismissed)
         }
       }
-      guard hasRefused else { return }
-      let unlock = CommandHint.text("unlock")
-      store.session.options.note("a program asks for the keyring, which is locked: run `\(unlock)`")
+    }
+
+    /// - Returns: nil if it has failed, for which the protocol has no word but dismissed.
+    private func result(of prompt: Prompt) -> PropertyResult? {
+      do { return try prompt.action() } catch {
+        store.session.options.note("what a program has prompted for has failed: \(error)")
+        return nil
+      }
     }
 
     private func complete(_ path: String, isDismissed: Bool, _ result: PropertyResult) throws {
