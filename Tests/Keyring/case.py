@@ -6,10 +6,29 @@ import os
 import pathlib
 import subprocess
 import tempfile
+import time
 import unittest
+from collections.abc import Callable
 
 BIN = pathlib.Path(os.environ["COFFER_BIN"])
 PATIENCE = 120  # seconds, for any one program
+
+
+def wait_until(condition: Callable[[], bool], problem: str | Callable[[], str]) -> None:
+    """Looks again and again whether a condition holds."""
+    for _ in range(PATIENCE * 50):
+        if condition():
+            return
+        time.sleep(0.02)
+    raise AssertionError(problem if isinstance(problem, str) else problem())
+
+
+def has_ended(process: int | str) -> bool:
+    try:
+        # It may be a zombie where nothing reaps orphans.
+        return (pathlib.Path("/proc") / str(process) / "stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except OSError:
+        return True
 
 
 class KeyringTestCase(unittest.TestCase):

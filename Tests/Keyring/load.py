@@ -11,7 +11,7 @@ import struct
 import time
 
 from jeepney import DBusAddress, new_method_call
-from services import ITEM, PROPERTIES, ROOT, SECRETS, SERVICE, Gnome, Peer, Prefs
+from services import ITEM, PROPERTIES, ROOT, SECRETS, SERVICE, Peer, Prefs
 
 BATCH = 200  # calls under way at once
 TICKS = os.sysconf("SC_CLK_TCK")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from jeepney import DBusAddress, HeaderFields, MatchRule, new_method_call
+from jeepney import HeaderFields, MatchRule, new_method_call
 from jeepney.wrappers import DBusErrorResponse, unwrap_msg
 from services import BUS, COLLECTION, ITEM, PATIENCE, PROMPT, PROPERTIES, ROOT, SECRETS, SERVICE, SESSION, Peer
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import pathlib
 import signal
 import subprocess
 import tempfile
-import time
+
+from case import BIN, PATIENCE, wait_until
 
 from jeepney import DBusAddress, new_method_call
 from jeepney.io.blocking import open_dbus_connection
 from jeepney.wrappers import unwrap_msg
 
-BIN = pathlib.Path(os.environ["COFFER_BIN"])
-PATIENCE = 120  # seconds, for any one program
 SECRETS = "org.freedesktop.secrets"
 ROOT = "/org/freedesktop/secrets"
 SERVICE, COLLECTION, ITEM, SESSION, PROMPT = (
@@ -45,6 +43,11 @@ def end(child: subprocess.Popen, number: int = signal.SIGTERM) -> int:
     if child.poll() is None:
         child.send_signal(number)
     return child.wait(PATIENCE)
+
+
+def is_served(connection) -> bool:
+    """Whether a service has the name on the bus."""
+    return unwrap_msg(connection.send_and_get_reply(new_method_call(BUS, "NameHasOwner", "s", (SECRETS,))))[0]
 
 
 class Peer(contextlib.ExitStack):
@@ -103,14 +106,13 @@ class Peer(contextlib.ExitStack):
         child.stdin.write(text)
         child.stdin.close()
         with open_dbus_connection(self.environment["DBUS_SESSION_BUS_ADDRESS"]) as connection:
-            for _ in range(PATIENCE * 50):
-                if unwrap_msg(connection.send_and_get_reply(new_method_call(BUS, "NameHasOwner", "s", (SECRETS,))))[0]:
-                    self.service = child
-                    return child
-                if child.poll() is not None:
-                    break
-                time.sleep(0.02)
-        raise AssertionError(f"the service has not started: {(self.folder / 'log').read_text()}")
+            wait_until(
+                lambda: child.poll() is not None or is_served(connection),
+                lambda: f"the service has not started: {(self.folder / 'log').read_text()}")
+        if child.poll() is not None:
+            raise AssertionError(f"the service has ended: {(self.folder / 'log').read_text()}")
+        self.service = child
+        return child
 
     def serve(self, *options: str) -> subprocess.Popen:
         raise NotImplementedError
@@ -144,11 +146,10 @@ class Prefs(Peer):
             return
         # The service follows a mark in a folder.
         with open_dbus_connection(self.environment["DBUS_SESSION_BUS_ADDRESS"]) as connection:
-            for _ in range(PATIENCE * 50):
-                if not self.call(connection, f"{ROOT}/collection/keyring", PROPERTIES, "Get", "ss", COLLECTION, "Locked")[0][1]:
-                    return
-                time.sleep(0.02)
-        raise AssertionError("prefs unlock has not unlocked the service")
+            main = f"{ROOT}/collection/keyring"
+            wait_until(
+                lambda: not self.call(connection, main, PROPERTIES, "Get", "ss", COLLECTION, "Locked")[0][1],
+                "prefs unlock has not unlocked the service")
 
     def serve(self, *options: str) -> subprocess.Popen:
         return self.start("prefs", "keyring", *options)

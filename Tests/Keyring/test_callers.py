@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 
-from test_service import ITEM, ROOT, SERVICE, ServiceTestCase
+from services import ITEM, ROOT, SERVICE
+from test_service import ServiceTestCase
 
 
 class Callers(ServiceTestCase):

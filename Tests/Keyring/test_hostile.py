@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import pathlib
 import random
-import time
 import unittest
 
+from case import wait_until
 from jeepney import DBusAddress, MessageType, HeaderFields, new_method_call
 from jeepney.io.blocking import open_dbus_connection
 from jeepney.wrappers import DBusErrorResponse, unwrap_msg
@@ -303,13 +303,8 @@ class Others(HostileTestCase):
             self.call(prompt, PROMPT, "Dismiss", connection=other)
             self.refused("org.freedesktop.Secret.Error.NoSuchObject", prompt, PROMPT, "Dismiss", connection=other)
             _, prompt = self.call(ROOT, SERVICE, "Unlock", "ao", [MAIN], connection=other)
-        for _ in range(PATIENCE * 50):
-            # Its interface is there for as long as it is.
-            if PROMPT not in self.introspected(prompt):
-                break
-            time.sleep(0.02)
-        else:
-            self.fail("the prompt is still there")
+        # Its interface is there for as long as it is.
+        wait_until(lambda: PROMPT not in self.introspected(prompt), "the prompt is still there")
 
     def test_a_client_can_have_only_so_many_prompts(self) -> None:
         self.create(self.open(), {"a": "b"}, b"secret")
@@ -338,12 +333,12 @@ class Others(HostileTestCase):
 class Deaths(HostileTestCase):
     def gone(self) -> None:
         """Waits until the bus has no clients but this one and the service."""
-        for _ in range(PATIENCE * 50):
+
+        def clients() -> list[str]:
             names = unwrap_msg(self.connection.send_and_get_reply(new_method_call(BUS, "ListNames")))[0]
-            if len([name for name in names if name.startswith(":")]) == 2:
-                return
-            time.sleep(0.02)
-        self.fail(f"clients are left: {names}")
+            return [name for name in names if name.startswith(":")]
+
+        wait_until(lambda: len(clients()) == 2, lambda: f"clients are left: {clients()}")
 
     def test_a_thousand_clients_that_come_and_die_leave_nothing(self) -> None:
         path = self.create(self.open(), {"a": "b"}, b"secret")

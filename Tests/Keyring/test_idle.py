@@ -5,8 +5,9 @@ from __future__ import annotations
 import pathlib
 import time
 
-from case import PATIENCE
-from test_service import COLLECTION, PROPERTIES, ROOT, SERVICE, ServiceTestCase
+from case import wait_until
+from services import COLLECTION, ROOT, SERVICE
+from test_service import ServiceTestCase
 
 from jeepney.wrappers import DBusErrorResponse
 
@@ -20,15 +21,8 @@ class Idle(ServiceTestCase):
             count += sum(int(line.split()[1]) for line in lines if "ctxt_switches" in line)
         return count
 
-    def is_locked(self, connection) -> bool:
-        return self.call(connection, f"{ROOT}/collection/keyring", PROPERTIES, "Get", "ss", COLLECTION, "Locked")[0][1]
-
     def wait_until_locked(self, connection, expected: bool) -> None:
-        for _ in range(PATIENCE * 50):
-            if self.is_locked(connection) == expected:
-                return
-            time.sleep(0.02)
-        self.fail(f"it is not {'locked' if expected else 'unlocked'}")
+        wait_until(lambda: self.is_locked(connection) == expected, f"it is not {'locked' if expected else 'unlocked'}")
 
     def assert_idle(self) -> None:
         # What it has begun ends at some time, and other programs change the folders above its store.
@@ -88,18 +82,18 @@ class Idle(ServiceTestCase):
         memory, keyring = f"{ROOT}/collection/session", f"{ROOT}/collection/keyring"
         secret = (session, b"", b"of the session", "text/plain")
         own, _ = self.call(connection, memory, COLLECTION, "CreateItem", "a{sv}(oayays)b", {}, secret, False)
-        for _ in range(PATIENCE * 20):
+
+        def is_locked_beside_calls() -> bool:
             self.call(connection, ROOT, SERVICE, "GetSecrets", "aoo", [own, f"{keyring}/none"], session)
             with self.assertRaises(DBusErrorResponse):
                 self.call(connection, keyring, COLLECTION, "CreateItem", "a{sv}(oayays)b", {}, ("/none", b"", b"", ""), False)
-            if self.is_locked(connection):
-                return
-            time.sleep(0.05)
-        self.fail("it stays unlocked")
+            return self.is_locked(connection)
+
+        wait_until(is_locked_beside_calls, "it stays unlocked")
 
     def test_a_vault_that_is_made_later_is_known(self) -> None:
         self.serve("--lock-after", "15m")
-        self.assert_noted("no vault yet")
+        self.assertIn("no vault yet", self.notes())
         key = self.make_vault()
         self.prefs("lock")
         self.tool("store", "--label=Early", "server", "h", text="hidden", code=None)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import pathlib
 import sys
-import time
 import unittest
 
+from case import wait_until
 from memory import find, mappings
-from services import COLLECTION, ITEM, PATIENCE, PROPERTIES, ROOT, SERVICE, Prefs
+from services import COLLECTION, ITEM, PROPERTIES, ROOT, SERVICE, Prefs
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "clients/reader"))
 
@@ -82,11 +82,7 @@ class Memory(unittest.TestCase):
         self.assertEqual(self.peer.run("secret-tool", "lookup", "key", "by-hand").stdout, self.secrets["prefs"])
 
     def wait_until_locked(self) -> None:
-        for _ in range(PATIENCE * 20):
-            if self.call(MAIN, PROPERTIES, "Get", "ss", COLLECTION, "Locked")[0][1]:
-                return
-            time.sleep(0.05)
-        self.fail("it is not locked")
+        wait_until(lambda: self.call(MAIN, PROPERTIES, "Get", "ss", COLLECTION, "Locked")[0][1], "it is not locked")
 
     def check(self, lock, *options: str) -> None:
         service = self.peer.serve(*options)

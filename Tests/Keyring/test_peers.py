@@ -13,14 +13,12 @@ import pathlib
 import re
 import shutil
 import subprocess
-import sys
 import tarfile
 import tempfile
-import time
 import unittest
 
 from peers_bus import GENERIC, Calls
-from services import BIN, PATIENCE, ROOT, Gnome, Peer, Prefs
+from services import PATIENCE, Gnome, Peer, Prefs
 
 HERE = pathlib.Path(__file__).resolve().parent
 DOCUMENT = HERE.parents[1] / "Documentation/KeyringPeers.md"

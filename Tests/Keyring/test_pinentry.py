@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import pathlib
 import subprocess
 import sys
-import time
 
-from case import PATIENCE
-from test_service import COLLECTION, PROPERTIES, ROOT, SERVICE, ServiceTestCase
+from case import PATIENCE, has_ended, wait_until
+from services import BUS, PROMPT, ROOT, SERVICE, end
+from test_service import ServiceTestCase
 
-from jeepney import DBusAddress, MatchRule, new_method_call
+from jeepney import MatchRule, new_method_call
 from jeepney.wrappers import DBusErrorResponse, unwrap_msg
 
-PROMPT = "org.freedesktop.Secret.Prompt"
 PASSPHRASE = "päss 100% of it"
 
 # Answers GETPIN with the lines of the file `answers`, one after the other; waits for a line as long as there is none.
@@ -113,26 +111,14 @@ class Pinentry(ServiceTestCase):
         return log.read_text("utf-8").splitlines() if log.exists() else []
 
     def wait(self, what: str, condition) -> None:
-        for _ in range(PATIENCE * 50):
-            if condition():
-                return
-            time.sleep(0.02)
-        self.fail(f"{what}: {self.asked()}, {(self.folder / 'log').read_text()}")
+        wait_until(condition, lambda: f"{what}: {self.asked()}, {self.notes()}")
 
     def wait_for_question(self) -> None:
         self.wait("pinentry was not asked", lambda: "GETPIN" in self.asked())
 
     def wait_for_end_of_pinentry(self) -> None:
-        status = pathlib.Path("/proc") / (self.folder / "bin" / "pid").read_text() / "stat"
-
-        def has_ended() -> bool:
-            try:
-                # It may be a zombie where nothing reaps orphans.
-                return status.read_text().rsplit(")", 1)[1].split()[0] == "Z"
-            except OSError:
-                return True
-
-        self.wait("pinentry goes on", has_ended)
+        pinentry = (self.folder / "bin" / "pid").read_text()
+        self.wait("pinentry goes on", lambda: has_ended(pinentry))
 
     def prompt(self, connection, window: str = "") -> str:
         main = f"{ROOT}/collection/keyring"
@@ -143,8 +129,7 @@ class Pinentry(ServiceTestCase):
 
     def watched(self, connection):
         rule = MatchRule(type="signal", interface=PROMPT)
-        bus = DBusAddress("/org/freedesktop/DBus", "org.freedesktop.DBus", "org.freedesktop.DBus")
-        unwrap_msg(connection.send_and_get_reply(new_method_call(bus, "AddMatch", "s", (rule.serialise(),))))
+        unwrap_msg(connection.send_and_get_reply(new_method_call(BUS, "AddMatch", "s", (rule.serialise(),))))
         return connection.filter(rule, bufsize=10)
 
     def completed(self, connection, queue) -> tuple:
@@ -181,7 +166,7 @@ class Pinentry(ServiceTestCase):
         self.answer("a", "b", "c", PASSPHRASE)
         self.tool("lookup", "server", "h", code=1)
         self.assertEqual(self.asked().count("GETPIN"), 3)
-        self.assert_noted("wrong 3 times")
+        self.assertIn("wrong 3 times", self.notes())
 
     def test_others_are_answered_meanwhile_and_one_dialog_serves_all(self) -> None:
         self.serve_locked()
@@ -221,10 +206,6 @@ class Pinentry(ServiceTestCase):
         for action in ("Dismiss", "Lock", "prefs lock"):
             with self.subTest(action):
                 connection = self.connect()
-
-                def is_locked() -> bool:
-                    return self.call(connection, main, PROPERTIES, "Get", "ss", COLLECTION, "Locked")[0][1]
-
                 with self.watched(connection) as queue:
                     prompt = self.prompt(connection)
                     self.wait_for_question()
@@ -241,11 +222,11 @@ class Pinentry(ServiceTestCase):
                     dismissed = self.completed(connection, queue)[0]
                 self.wait_for_end_of_pinentry()
                 if action == "Dismiss":
-                    self.assertEqual(is_locked(), dismissed)
+                    self.assertEqual(self.is_locked(connection), dismissed)
                 else:
-                    self.wait("it is unlocked", is_locked)
+                    self.wait("it is unlocked", lambda: self.is_locked(connection))
                 self.prefs("lock")
-                self.wait("it is unlocked", is_locked)
+                self.wait("it is unlocked", lambda: self.is_locked(connection))
                 for name in ("asked", "answers"):
                     (self.folder / "bin" / name).unlink()
 
@@ -275,10 +256,10 @@ class Pinentry(ServiceTestCase):
         self.pinentry.write_text(STUBBORN)
         self.serve_locked()
         connection = self.connect()
-        for end in (lambda: self.call(connection, prompt, PROMPT, "Dismiss"), lambda: self.end(self.service)):
+        for ending in (lambda: self.call(connection, prompt, PROMPT, "Dismiss"), lambda: end(self.service)):
             prompt = self.prompt(connection)
             self.wait_for_question()
-            end()
+            ending()
             self.wait_for_end_of_pinentry()
             (self.folder / "bin" / "asked").unlink()
 
@@ -296,7 +277,7 @@ class Pinentry(ServiceTestCase):
         self.serve_locked()
         self.prompt(self.connect())
         self.wait_for_question()
-        self.assertEqual(self.end(self.service), 0)
+        self.assertEqual(end(self.service), 0)
         self.wait_for_end_of_pinentry()
 
     def test_a_pinentry_that_fails_is_no_unlocking(self) -> None:
@@ -304,8 +285,8 @@ class Pinentry(ServiceTestCase):
         for answer, expected in (("broken", "Inappropriate ioctl"), ("die", "pinentry has ended")):
             self.answer(answer)
             self.tool("lookup", "server", "h", code=1)
-            self.assert_noted(expected)
-            self.assert_noted("prefs unlock")
+            self.assertIn(expected, self.notes())
+            self.assertIn("prefs unlock", self.notes())
         self.pinentry.write_text("#!/bin/sh\nexec head -c 100000 /dev/zero\n")
         self.tool("lookup", "server", "h", code=1)
         self.assertIsNone(self.service.poll())
@@ -319,19 +300,19 @@ class Pinentry(ServiceTestCase):
         self.serve_locked()
         self.answer(PASSPHRASE)
         self.assertEqual(self.tool("lookup", "server", "h"), "hidden")
-        self.end(self.service)
+        end(self.service)
         (self.folder / "bin" / "asked").unlink()
         self.environment["PREFS_PINENTRY"] = str(self.folder)
         self.serve()
         self.prefs("lock")
         self.tool("lookup", "server", "h", code=1)
-        self.assert_noted(f"PREFS_PINENTRY names no program: {self.folder}")
-        self.end(self.service)
+        self.assertIn(f"PREFS_PINENTRY names no program: {self.folder}", self.notes())
+        end(self.service)
         self.environment["PREFS_PINENTRY"] = str(other)
         self.serve("--no-input")
         self.tool("lookup", "server", "h", code=1)
         self.assertEqual(self.asked(), [])
-        self.assert_noted("prefs unlock")
+        self.assertIn("prefs unlock", self.notes())
 
 
 class PinentryOfKeyFile(ServiceTestCase):
@@ -346,4 +327,4 @@ class PinentryOfKeyFile(ServiceTestCase):
         self.prefs("lock")
         self.tool("lookup", "server", "h", code=1)
         self.assertFalse((self.folder / "asked").exists())
-        self.assert_noted("prefs unlock")
+        self.assertIn("prefs unlock", self.notes())

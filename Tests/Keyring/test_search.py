@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from test_service import ITEM, PROPERTIES, ROOT, SERVICE, ServiceTestCase
+from services import ITEM, PROPERTIES, ROOT, SERVICE
+from test_service import ServiceTestCase
 
 import secretstorage
 

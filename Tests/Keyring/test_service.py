@@ -7,18 +7,15 @@ import signal
 import subprocess
 import time
 
-from case import BIN, PATIENCE, KeyringTestCase
+from case import BIN, PATIENCE, KeyringTestCase, has_ended, wait_until
+from services import BUS, COLLECTION, ITEM, PROPERTIES, ROOT, SECRETS, SERVICE, end, is_served
 
 import secretstorage
 from jeepney import DBusAddress, HeaderFields, MatchRule, new_method_call
 from jeepney.io.blocking import open_dbus_connection
 from jeepney.wrappers import DBusErrorResponse, unwrap_msg
 
-SECRETS = "org.freedesktop.secrets"
-ROOT = "/org/freedesktop/secrets"
 ROOT_FOLDER = pathlib.Path(__file__).resolve().parents[2]
-SERVICE, COLLECTION, ITEM = (f"org.freedesktop.Secret.{name}" for name in ("Service", "Collection", "Item"))
-PROPERTIES = "org.freedesktop.DBus.Properties"
 
 
 class ServiceTestCase(KeyringTestCase):
@@ -29,15 +26,10 @@ class ServiceTestCase(KeyringTestCase):
         self.bus = subprocess.Popen(
             ["dbus-daemon", "--session", "--nofork", "--nopidfile", "--print-address=1"], stdout=subprocess.PIPE, text=True,
             env=self.environment)
-        self.addCleanup(self.end, self.bus)
+        self.addCleanup(end, self.bus)
         self.environment["DBUS_SESSION_BUS_ADDRESS"] = self.bus.stdout.readline().strip()
         self.addCleanup(self.bus.stdout.close)
         self.service = None
-
-    def end(self, child: subprocess.Popen, number: int = signal.SIGTERM) -> int:
-        if child.poll() is None:
-            child.send_signal(number)
-        return child.wait(PATIENCE)
 
     def serve(self, *options: str) -> subprocess.Popen:
         """Starts the service, and returns once it has its name."""
@@ -46,17 +38,12 @@ class ServiceTestCase(KeyringTestCase):
         child = subprocess.Popen(
             ["prefs", "keyring", *options], cwd=self.work, env=self.environment, stdin=subprocess.DEVNULL, stderr=self.log,
             start_new_session=True)
-        self.addCleanup(self.end, child)
+        self.addCleanup(end, child)
         connection = self.connect()
-        bus = DBusAddress("/org/freedesktop/DBus", "org.freedesktop.DBus", "org.freedesktop.DBus")
-        for _ in range(PATIENCE * 50):
-            if unwrap_msg(connection.send_and_get_reply(new_method_call(bus, "NameHasOwner", "s", (SECRETS,))))[0]:
-                self.service = child
-                return child
-            if child.poll() is not None:
-                break
-            time.sleep(0.02)
-        self.fail(f"the service has not started: {(self.folder / 'log').read_text()}")
+        wait_until(lambda: child.poll() is not None or is_served(connection), lambda: f"the service has not started: {self.notes()}")
+        self.assertIsNone(child.poll(), self.notes())
+        self.service = child
+        return child
 
     def connect(self):
         connection = open_dbus_connection(self.environment["DBUS_SESSION_BUS_ADDRESS"])
@@ -72,13 +59,12 @@ class ServiceTestCase(KeyringTestCase):
             self.call(*arguments)
         self.assertEqual(caught.exception.name, name)
 
-    def assert_noted(self, text: str) -> None:
-        """The service prints its notes after it has answered."""
-        for _ in range(PATIENCE * 50):
-            if text in (self.folder / "log").read_text():
-                return
-            time.sleep(0.02)
-        self.fail(f"{text} is not noted: {(self.folder / 'log').read_text()}")
+    def notes(self) -> str:
+        """What the service has printed."""
+        return (self.folder / "log").read_text()
+
+    def is_locked(self, connection) -> bool:
+        return self.call(connection, f"{ROOT}/collection/keyring", PROPERTIES, "Get", "ss", COLLECTION, "Locked")[0][1]
 
     def tool(self, *arguments: str, text: str = "", code: int = 0) -> str:
         return self.start("secret-tool", *arguments, text=text, code=code).stdout.decode()
@@ -116,18 +102,13 @@ class SecretTool(ServiceTestCase):
         self.lock()
         # There is no one to ask: it is not found, and the service says what to do.
         self.tool("lookup", "server", "h", code=1)
-        self.assert_noted("prefs unlock")
+        self.assertIn("prefs unlock", self.notes())
         self.assertIn("prefs unlock", self.start("prefs", "get", "other/name", code=6).stderr.decode())
         self.prefs("unlock", "--vault-key-file", str(key))
         self.assertEqual(self.tool("lookup", "server", "h"), "hidden")
         self.prefs("lock")
         connection = self.connect()
-        for _ in range(PATIENCE * 20):
-            if self.call(connection, f"{ROOT}/collection/keyring", PROPERTIES, "Get", "ss", COLLECTION, "Locked")[0][1]:
-                break
-            time.sleep(0.05)
-        else:
-            self.fail("prefs lock has not locked it")
+        wait_until(lambda: self.is_locked(connection), "prefs lock has not locked it")
 
     def test_a_key_file_unlocks_when_a_program_asks(self) -> None:
         key = self.make_vault()
@@ -175,7 +156,7 @@ class SecretStorage(ServiceTestCase):
         self.assertEqual(secretstorage.get_collection_by_alias(self.connection, "things").collection_path, made.collection_path)
         made.create_item("x", {"a": "b"}, b"there")
         made.set_label("Renamed")
-        self.end(self.service)
+        end(self.service)
         self.serve()
         again = secretstorage.Collection(self.connection, made.collection_path)
         self.assertEqual((again.get_label(), next(again.get_all_items()).get_secret()), ("Renamed", b"there"))
@@ -208,9 +189,8 @@ class Signals(ServiceTestCase):
     def test_changes_of_all_programs_are_signals(self) -> None:
         self.serve()
         connection = self.connect()
-        bus = DBusAddress("/org/freedesktop/DBus", "org.freedesktop.DBus", "org.freedesktop.DBus")
         rule = MatchRule(type="signal", interface=COLLECTION)
-        unwrap_msg(connection.send_and_get_reply(new_method_call(bus, "AddMatch", "s", (rule.serialise(),))))
+        unwrap_msg(connection.send_and_get_reply(new_method_call(BUS, "AddMatch", "s", (rule.serialise(),))))
         with connection.filter(rule, bufsize=100) as queue:
             for value, wanted in (("one", "ItemCreated"), ("two", "ItemChanged"), (None, "ItemDeleted")):
                 if value:
@@ -230,9 +210,8 @@ class Signals(ServiceTestCase):
         connection = self.connect()
         (read,), _ = self.call(connection, ROOT, SERVICE, "SearchItems", "a{ss}", {"number": "1"})
         self.assertEqual(self.call(connection, read, PROPERTIES, "GetAll", "s", ITEM)[0]["Label"][1], "Label 1")
-        bus = DBusAddress("/org/freedesktop/DBus", "org.freedesktop.DBus", "org.freedesktop.DBus")
         rule = MatchRule(type="signal", interface=PROPERTIES)
-        unwrap_msg(connection.send_and_get_reply(new_method_call(bus, "AddMatch", "s", (rule.serialise(),))))
+        unwrap_msg(connection.send_and_get_reply(new_method_call(BUS, "AddMatch", "s", (rule.serialise(),))))
         with connection.filter(rule, bufsize=100) as queue:
             for command, is_locked, label in ((("lock",), True, ""), (("unlock", "--vault-key-file", str(key)), False, "Label 1")):
                 self.prefs(*command)
@@ -273,7 +252,7 @@ class Refusals(ServiceTestCase):
         self.serve()
         for number in range(5):
             self.tool("store", "--label=One", "number", str(number), text=f"secret {number}")
-            self.end(self.service, signal.SIGKILL)
+            end(self.service, signal.SIGKILL)
             self.serve()
         for number in range(5):
             self.assertEqual(self.tool("lookup", "number", str(number)), f"secret {number}")
@@ -298,18 +277,9 @@ class Refusals(ServiceTestCase):
         lines = [line for line in unit.splitlines() if not line.startswith("SystemdService")]
         (services / "org.freedesktop.secrets.service").write_text("\n".join(lines) + "\n")
         connection = self.connect()
-        bus = DBusAddress("/org/freedesktop/DBus", "org.freedesktop.DBus", "org.freedesktop.DBus")
-        unwrap_msg(connection.send_and_get_reply(new_method_call(bus, "ReloadConfig")))
+        unwrap_msg(connection.send_and_get_reply(new_method_call(BUS, "ReloadConfig")))
         self.tool("store", "--label=One", "server", "h", text="started")
         self.assertEqual(self.tool("lookup", "server", "h"), "started")
-        (number,) = unwrap_msg(connection.send_and_get_reply(new_method_call(bus, "GetConnectionUnixProcessID", "s", (SECRETS,))))
-        self.end(self.bus)
-        for _ in range(PATIENCE * 20):
-            try:
-                # It may be a zombie where nothing reaps orphans.
-                if (pathlib.Path("/proc") / str(number) / "stat").read_text().rsplit(")", 1)[1].split()[0] == "Z":
-                    return
-            except OSError:
-                return
-            time.sleep(0.05)
-        self.fail("it goes on without its bus")
+        (number,) = unwrap_msg(connection.send_and_get_reply(new_method_call(BUS, "GetConnectionUnixProcessID", "s", (SECRETS,))))
+        end(self.bus)
+        wait_until(lambda: has_ended(number), "it goes on without its bus")
