@@ -41,6 +41,30 @@
       try tool.succeed("lock")
     }
 
+    @Test("A lock while it is being unlocked wins", arguments: [false, true])
+    func lockedMeanwhile(_ isRefusedKeyrings: Bool) throws {
+      let tool = try Tool(isRefusedKeyrings: isRefusedKeyrings)
+      try tool.succeed("set", "tokens/key", "value")
+      let (key, pipe, message) = (tool.path("vault-key"), tool.path("pipe"), tool.path("message"))
+      try tool.succeed("seal", "tokens", "--vault-key-file", key)
+      try #require(mkfifo(pipe, 0o600) == 0)
+      let unlock = try tool.spawn(
+        ["unlock", "--vault-key-file", pipe],
+        files: [(0, "/dev/null", O_RDONLY), (1, "/dev/null", O_WRONLY), (2, message, O_WRONLY | O_CREAT)])
+      // The command reads its key.
+      let writer = try FileHandle(forWritingTo: URL(fileURLWithPath: pipe))
+      try tool.succeed("lock")
+      try writer.write(contentsOf: tool.contents(key))
+      try writer.close()
+      #expect(try Tool.exitCode(of: unlock) == 9)
+      #expect(String(decoding: try tool.contents(message), as: UTF8.self).contains("try again"))
+      #expect(try tool.run("get", "tokens/key").code == 6)
+      #expect(try tool.agentSockets().isEmpty)
+      #expect(try tool.run("unlock", "--vault-key-file", key).code == 0)
+      #expect(try tool.succeed("get", "tokens/key") == "value\n")
+      try tool.succeed("lock")
+    }
+
     @Test("It ends after its time to live", arguments: [false, true])
     func timeToLive(_ isRefusedKeyrings: Bool) throws {
       let tool = try sample(isRefusedKeyrings: isRefusedKeyrings)
@@ -168,7 +192,7 @@
       chmod(tool.sockets, 0o700)
       #expect(try tool.succeed("get", "tokens/key") == "value\n")
       try tool.succeed("lock")
-      rmdir(tool.sockets)
+      try FileManager.default.removeItem(atPath: tool.sockets)
       symlink(tool.home.path, tool.sockets)
       #expect(try tool.unlock().code == 11)
     }
@@ -217,7 +241,8 @@
     fileprivate func agentSockets() throws -> [String] {
       let folder = sockets
       guard exists(folder) else { return [] }
-      return try FileManager.default.contentsOfDirectory(atPath: folder).map { "\(folder)/\($0)" }
+      let names = try FileManager.default.contentsOfDirectory(atPath: folder)
+      return names.filter { $0.hasSuffix(".sock") }.map { "\(folder)/\($0)" }
     }
 
     /// The agent that keeps a key for this home.

@@ -27,9 +27,8 @@ struct UnlockCommand: ParsableCommand {
   mutating func run() throws {
     let session = try CommandSession(common)
     try session.using(try session.openForReading()) { database in
-      let access = VaultAccess(vault: database.vault, session: session)
-      _ = try access.unlockAgain(with: vaultKey.source(session.options))
-      try access.state().keep(try database.vault.vaultKey(), for: ttl)
+      try VaultAccess(vault: database.vault, session: session)
+        .unlockAndKeep(with: vaultKey.source(session.options), for: ttl)
       common.note("unlocked the vault for \(ttl.defaultValueDescription).")
     }
   }

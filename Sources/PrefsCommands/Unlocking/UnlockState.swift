@@ -123,15 +123,17 @@ package struct UnlockState {
   /// Wipes the key wherever it is kept, and makes processes that keep the vault unlocked lock it.
   func lock() throws {
     // In this order: a process that is notified must not find the key again.
-    let forgotten = Result { try forget() }
+    try? forget()
     #if os(Linux)
       // In a container there may be no keyring.
       let mark = KernelKeyring.ofLocks(storeID: storeID)
       mark.forget()
       _ = mark.keep(try SecretBytes.random(count: 1), seconds: KernelKeyring.lockTime)
     #endif
-    try announce(at: AgentSocket.lockMarkPath(storeID: storeID))
-    try forgotten.get()
+    let announced = Result { try announce(at: AgentSocket.lockMarkPath(storeID: storeID)) }
+    // A `prefs unlock` may have kept the key in between, and have seen no mark.
+    try forget()
+    try announced.get()
   }
 
   private func announce(at path: String) throws {

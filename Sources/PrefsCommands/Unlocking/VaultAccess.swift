@@ -19,13 +19,40 @@ struct VaultAccess {
 
   /// Unlocks the vault with `named`, else with this machine's TPM if it has a slot, else with a prompt.
   func unlockAgain(with named: KeySource?) throws -> KeySource {
+    try unlockAgain(with: named) { try vault.unlock($0) }
+  }
+
+  /// Unlocks the vault in that way, and keeps its key for other commands; a `prefs lock` meanwhile wins.
+  ///
+  /// - Throws: ``Failure`` with the status `conflict` if there was one.
+  func unlockAndKeep(with named: KeySource?, for time: TimeToLive) throws {
+    let state = try state()
+    _ = try unlockAgain(with: named) { key in
+      // Stretching a passphrase takes a while, which begins when it has been given.
+      let mark = try state.watchLocks()
+      func requireNoLock() throws {
+        guard state.lockMark.isLater(than: mark) else { return }
+        throw Failure(
+          .conflict, "the vault was locked while it was being unlocked, and stays locked. To unlock it, try again.")
+      }
+      try vault.unlock(key)
+      try requireNoLock()
+      try state.keep(vault.vaultKey(), for: time)
+      do { try requireNoLock() } catch {
+        try state.forget()
+        throw error
+      }
+    }
+  }
+
+  private func unlockAgain(with named: KeySource?, by unlock: (KeySource) throws -> Void) throws -> KeySource {
     try requireVault()
     if let named {
-      try session.namingVault { try vault.unlock(named) }
+      try session.namingVault { try unlock(named) }
       return named
     }
     if let key = try sourceOfTPM() {
-      try session.namingVault { try vault.unlock(key) }
+      try session.namingVault { try unlock(key) }
       return key
     }
     guard try vault.slots().contains(where: { !$0.kind.isRandomKey }) else {
@@ -33,7 +60,7 @@ struct VaultAccess {
     }
     return try session.namingVault {
       try prompt().open { key in
-        try vault.unlock(key)
+        try unlock(key)
         return key
       }
     }
