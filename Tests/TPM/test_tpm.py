@@ -191,6 +191,7 @@ class SealedStore(TPMTestCase):
     def test_keeps_its_slot_under_a_new_root_key(self) -> None:
         self.succeed("key", "remove", "0", "--force")
         self.succeed("key", "label", "TPM", "laptop")
+        self.assertIn("TPM laptop", self.labels())
         self.succeed("rotate")
         # Opened by the TPM, and by the other.
         self.succeed("rotate", "--new-root-key", "--keep-recovery-key-fd", FD, secret=self.recovery)
@@ -200,6 +201,20 @@ class SealedStore(TPMTestCase):
             6, "rotate", "--new-root-key", "--recovery-key-fd", FD, tpm=self.machine("other"), secret=self.recovery)
         self.assertIn("--drop 2", message)
         self.assertEqual(self.succeed("get", "x"), "1\n")
+
+    def test_needs_a_recovery_key_also_beside_the_file_of_an_earlier_slot(self) -> None:
+        earlier = self.sealed.read_bytes()
+        self.succeed("key", "remove", "TPM", "--force")
+        self.succeed("key", "add", "--tpm")
+        self.sealed.write_bytes(earlier)
+        found = self.prefs("doctor")
+        self.assertEqual(found.returncode, 7)
+        self.assertIn("has that of another slot", found.text)
+        self.succeed("key", "remove", "0", "--force")
+        self.refuse(11, "key", "remove", "1", "--force", "--recovery-key-fd", FD, secret=self.recovery)
+        self.assertEqual(self.sealed.read_bytes(), earlier)
+        self.recovering("key", "remove", "TPM", "--force")
+        self.assertFalse(self.sealed.exists())
 
     def test_takes_its_file_along_with_the_slot(self) -> None:
         self.succeed("key", "remove", "0", "--force")

@@ -41,7 +41,7 @@ struct KeyAddCommand: ParsableCommand {
     try session.withSlots(whose) { slots in
       let label = new.label.map(CommandArguments.value)
       if tpm {
-        let slot = try slots.addTPM(label: label.map { "\(TPMFile.label) \($0)" } ?? TPMFile.label)
+        let slot = try slots.addTPM(label: label.map(TPMFile.label) ?? TPMFile.label)
         common.note(
           "added \(SlotText.describe(slot)). Its key is in \(slots.tpmFile.path), and opens on this machine only: that protects "
             + "a copy of the files, or a disk that is taken out, but not a machine that is stolen whole.")

@@ -28,8 +28,14 @@ struct KeyLabelCommand: ParsableCommand {
 
   mutating func run() throws {
     try CommandSession(common).withSlots(whose) { slots in
-      let slot = try SlotReference.slot(slot, in: slots.holder.slots())
-      try slots.holder.setLabel(CommandArguments.value(text), forSlot: slot.id)
+      let all = try slots.holder.slots()
+      let slot = try SlotReference.slot(slot, in: all)
+      let label = CommandArguments.value(text)
+      let isTPM = slots.tpmFile.slot(in: all) == slot
+      let kept = isTPM ? TPMFile.label(label) : label
+      try slots.holder.setLabel(kept, forSlot: slot.id)
+      guard kept != label else { return }
+      common.note("its label is \"\(DisplayText.escapingControls(kept))\", which says that a TPM opens it.")
     }
   }
 }

@@ -70,14 +70,21 @@ struct TPMFile {
 
   var canBeRead: Bool { access(path, R_OK) == 0 }
 
-  /// The slot of `slots` that its key opens; if the file is gone or damaged, or another user's, one that looks like it.
+  /// The slot of `slots` that its key opens; if the file is gone, damaged, an earlier one or another user's, one that looks like it.
   func slot(in slots: [SlotInfo]) -> SlotInfo? {
-    guard let contents = readIfWhole() else { return slots.first(where: Self.isLabelled) }
-    return slots.first(where: contents.names)
+    readIfWhole().flatMap { slots.first(where: $0.names) } ?? slots.first(where: Self.isLabelled)
+  }
+
+  /// Whether the file is there, and its key opens none of `slots`.
+  func isOfNone(of slots: [SlotInfo]) -> Bool {
+    readIfWhole().map { !slots.contains(where: $0.names) } ?? false
   }
 
   /// What the label of a slot begins with whose key a TPM seals.
   static let label = "TPM"
+
+  /// A label for such a slot.
+  static func label(_ text: String) -> String { text.hasPrefix(label) ? text : "\(label) \(text)" }
 
   private static func isLabelled(_ slot: SlotInfo) -> Bool { slot.kind == .keyCommand && slot.label.hasPrefix(label) }
 

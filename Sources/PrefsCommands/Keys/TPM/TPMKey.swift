@@ -47,7 +47,13 @@ extension TPMKey {
     let isOfNone = "\(file.path) is of no slot. Remove it, unless an earlier store is to come back."
     do {
       let slots = try holder.slots()
-      guard let key = try TPMKey(in: file, for: slots) else { return [isOfNone] }
+      guard let key = try TPMKey(in: file, for: slots) else {
+        guard let slot = file.slot(in: slots) else { return [isOfNone] }
+        return [
+          "\(SlotText.describe(slot)) opens with a key that a TPM has sealed, and \(file.path) has that of another slot. Put back the "
+            + "file, or remove the slot."
+        ]
+      }
       guard try holder.slot(openedBy: key.source())?.id == key.slot.id else {
         return [
           "\(file.path) does not open \(SlotText.describe(key.slot)). Remove that slot, and add it again with --tpm."
@@ -73,6 +79,7 @@ extension OpenSlots {
     try checkForTPM(holder.slots())
     return try TPM.using(forStoreAt: tpmFile.store) { tpm in
       let sealed = try tpm.seal(SecretBytes.random(count: 32))
+      var isWritten = false
       do {
         // What the TPM gives back is what the slot takes.
         return try tpm.load(sealed) { program in
@@ -80,10 +87,11 @@ extension OpenSlots {
             // Another process may have added one meanwhile.
             try checkForTPM(present)
             try tpmFile.write(TPMFile.Contents(slot: slot, sealed: sealed))
+            isWritten = true
           }
         }
       } catch {
-        if try tpmFile.slot(in: holder.slots()) == nil { tpmFile.remove() }
+        if isWritten, try tpmFile.isOfNone(of: holder.slots()) { tpmFile.remove() }
         throw error
       }
     }
@@ -122,7 +130,7 @@ extension OpenSlots {
   func removingTPMFile<R>(_ body: (OpenSlots) throws -> R) throws -> R {
     let slot = try tpmFile.slot(in: holder.slots())
     let result = Result { try body(self) }
-    if slot != nil, let slots = try? holder.slots(), tpmFile.slot(in: slots) == nil { tpmFile.remove() }
+    if slot != nil, let slots = try? holder.slots(), tpmFile.isOfNone(of: slots) { tpmFile.remove() }
     return try result.get()
   }
 
