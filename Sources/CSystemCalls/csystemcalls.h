@@ -207,6 +207,10 @@ static inline long coffer_add_key(const char *description, const void *payload, 
   return coffer_result(syscall(SYS_add_key, "user", description, payload, size, keyring));
 }
 
+static inline long coffer_update_key(int key, const void *payload, size_t size) {
+  return coffer_result(syscall(SYS_keyctl, KEYCTL_UPDATE, key, payload, size));
+}
+
 static inline long coffer_search_key(int keyring, const char *description) {
   return coffer_result(syscall(SYS_keyctl, KEYCTL_SEARCH, keyring, "user", description, 0));
 }

@@ -20,5 +20,10 @@ struct LockCommand: ParsableCommand {
   mutating func run() throws {
     let session = try CommandSession(common)
     try UnlockState(storeID: try Database.storeID(at: session.path), options: common.ofSession).lock()
+    if let owner = Database.otherOwner(ofStoreAt: session.path) {
+      common.note(
+        "the store belongs to user \(owner). What programs of other users have unlocked stays so, until each of them runs "
+          + "`prefs lock`.")
+    }
   }
 }

@@ -138,7 +138,7 @@ package final class KeptVault: Sendable {
       let kept = end.map { Duration.seconds($0.timeIntervalSinceNow) }
       let idle = idleLimit.map { state.lastUse + $0 - .now }
       // A `prefs lock` of another session is not noticed otherwise.
-      let look = state.opening?.isOfKeptKey == false ? Duration.seconds(60) : nil
+      let look = state.opening.map { _ in Duration.seconds(60) }
       return [kept, idle, look].compactMap(\.self).min().map { max(.zero, $0) }
     }
   }

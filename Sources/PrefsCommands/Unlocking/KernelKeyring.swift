@@ -20,34 +20,27 @@
   /// it could ask an agent.
   struct KernelKeyring {
     private let description: String
+    private let permissions: UInt32
 
     init(storeID: String) {
       description = "prefs:vault:\(storeID)"
+      permissions = Self.readable
     }
 
-    private init(description: String) { self.description = description }
+    private init(ofLocksOf storeID: String) {
+      description = "prefs:locked:\(storeID)"
+      permissions = Self.replaceable
+    }
 
     /// The mark of the last `prefs lock` of a store.
-    static func ofLocks(storeID: String) -> Self { Self(description: "prefs:locked:\(storeID)") }
-
-    /// How long that stays, in seconds: a process that keeps a vault open looks more often.
-    static let lockTime: UInt32 = 86400
-
-    /// Whether there is a keyring.
-    static var isThere: Bool {
-      let result = coffer_search_key(coffer_user_keyring, "prefs:")
-      return result >= 0 || result == -Int(ENOKEY)
-    }
-
-    /// What distinguishes the key from one that has replaced it; nil if there is none.
-    var serial: Int? {
-      let id = coffer_search_key(coffer_user_keyring, description)
-      return id >= 0 ? id : nil
-    }
+    static func ofLocks(storeID: String) -> Self { Self(ofLocksOf: storeID) }
 
     /// All rights for the possessor; view, read and search for the user; none for others (KEY_POS_ALL, KEY_USR_VIEW,
     /// KEY_USR_READ, KEY_USR_SEARCH of keyutils.h).
-    private static let permissions: UInt32 = 0x3f0b_0000
+    private static let readable: UInt32 = 0x3f0b_0000
+
+    /// For the user also to write it, and to set its time (KEY_USR_WRITE, KEY_USR_SETATTR).
+    private static let replaceable: UInt32 = 0x3f2f_0000
 
     /// The kernel does not say when a key expires, other than to people: the payload begins with the time, in milliseconds
     /// since 1970 as 8 bytes, the lowest first.
@@ -71,7 +64,7 @@
       let id = Int32(added)
       defer { _ = coffer_unlink_key(id, coffer_process_keyring) }
       for step in [
-        { coffer_set_key_permissions(id, Self.permissions) },
+        { coffer_set_key_permissions(id, permissions) },
         { coffer_set_key_timeout(id, seconds) },
         { coffer_link_key(id, coffer_user_keyring) },
       ] {
@@ -109,6 +102,46 @@
     func forget() {
       let id = coffer_search_key(coffer_user_keyring, description)
       if id >= 0 { _ = coffer_invalidate_key(Int32(id)) }
+    }
+  }
+
+  // MARK: - Marks
+
+  extension KernelKeyring {
+    /// How long a mark stays after it was last looked at, in seconds.
+    private static let markTime: UInt32 = 86400
+    private static let markSize = 16
+
+    /// What distinguishes the mark from that of an earlier `prefs lock`; nil if there is none.
+    ///
+    /// It stays for another day then.
+    var mark: [UInt8]? {
+      let id = coffer_search_key(coffer_user_keyring, description)
+      if id >= 0 { _ = coffer_set_key_timeout(Int32(id), Self.markTime) }
+      return key().map { key in key.withUnsafeBytes { Array($0) } }
+    }
+
+    /// Leaves a mark if there is none.
+    ///
+    /// - Returns: nil, or the kernel's error: there is no keyring, or no room.
+    func leaveMark() throws -> Int32? {
+      guard mark == nil else { return nil }
+      return keep(try .random(count: Self.markSize), seconds: Self.markTime)
+    }
+
+    /// Replaces the mark, if there is one, in its place: that needs no more room.
+    func replaceMark() throws {
+      let id = coffer_search_key(coffer_user_keyring, description)
+      guard id >= 0 else { return }
+      let payload = try SecretBytes.random(count: Self.timeSize + Self.markSize)
+      let result = payload.withUnsafeBytes { coffer_update_key(Int32(id), $0.baseAddress, $0.count) }
+      if result >= 0 {
+        // An update ends the time.
+        _ = coffer_set_key_timeout(Int32(id), Self.markTime)
+      } else if coffer_invalidate_key(Int32(id)) < 0 {
+        // One that is gone would differ, too.
+        throw Failure.system("the mark in the kernel's keyring", errno: Int32(-result))
+      }
     }
   }
 #endif

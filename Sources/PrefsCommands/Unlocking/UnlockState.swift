@@ -77,11 +77,11 @@ package struct UnlockState {
   /// The marks of the last `prefs lock`.
   package var lockMark: LockMark {
     #if os(Linux)
-      let serial = KernelKeyring.ofLocks(storeID: storeID).serial
+      let inKeyring = KernelKeyring.ofLocks(storeID: storeID).mark
     #else
-      let serial: Int? = nil
+      let inKeyring: [UInt8]? = nil
     #endif
-    return LockMark(file: MarkFile(AgentSocket.lockMarkPath(storeID: storeID)), serial: serial)
+    return LockMark(file: MarkFile(AgentSocket.lockMarkPath(storeID: storeID)), inKeyring: inKeyring)
   }
 
   /// The paths of the marks, of which `prefs lock` and `prefs unlock` replace those that are there.
@@ -89,16 +89,24 @@ package struct UnlockState {
     [AgentSocket.lockMarkPath(storeID: storeID), AgentSocket.unlockMarkPath(storeID: storeID)]
   }
 
-  /// Leaves a mark for `prefs lock` to replace: from now on ``lockMark`` changes with each.
+  /// Leaves marks for `prefs lock` to replace: from now on ``lockMark`` changes with each.
   ///
   /// - Throws: ``Failure`` when it would not change.
   package func watchLocks() throws -> LockMark {
-    do { try leaveMarks() } catch {
-      #if os(Linux)
-        guard !KernelKeyring.isThere else { return lockMark }
-      #endif
-      throw error
-    }
+    let files = Result { try leaveMarks() }
+    #if os(Linux)
+      if let problem = try KernelKeyring.ofLocks(storeID: storeID).leaveMark() {
+        try files.get()
+        // Elsewhere there is no keyring to speak of.
+        if problem == EDQUOT {
+          options.note(
+            "the kernel's keyring has no room for this user: `prefs lock` of another session does not reach this program."
+          )
+        }
+      }
+    #else
+      try files.get()
+    #endif
     return lockMark
   }
 
@@ -106,8 +114,10 @@ package struct UnlockState {
   func leaveMarks() throws {
     try AgentSocket.prepareFolder()
     for path in marks where MarkFile(path) == nil {
-      // Another process may leave it at the same time.
-      try? FileDescriptor.writeNewFile([], to: path)
+      do { try FileDescriptor.writeNewFile([], to: path) } catch {
+        // Another process may have left it at the same time.
+        guard MarkFile(path) != nil else { throw error }
+      }
     }
   }
 
@@ -125,14 +135,14 @@ package struct UnlockState {
     // In this order: a process that is notified must not find the key again.
     try? forget()
     #if os(Linux)
-      // In a container there may be no keyring.
-      let mark = KernelKeyring.ofLocks(storeID: storeID)
-      mark.forget()
-      _ = mark.keep(try SecretBytes.random(count: 1), seconds: KernelKeyring.lockTime)
+      let replaced = Result { try KernelKeyring.ofLocks(storeID: storeID).replaceMark() }
+    #else
+      let replaced = Result<Void, any Error>.success(())
     #endif
     let announced = Result { try announce(at: AgentSocket.lockMarkPath(storeID: storeID)) }
     // A `prefs unlock` may have kept the key in between, and have seen no mark.
     try forget()
+    try replaced.get()
     try announced.get()
   }
 
@@ -147,16 +157,14 @@ package struct UnlockState {
 }
 
 /// One run of `prefs lock`, identified by what it left.
-package struct LockMark: Sendable {
+package struct LockMark: Sendable, Equatable {
   /// In a folder that can be watched, and which a session without `XDG_RUNTIME_DIR` does not find.
   fileprivate let file: MarkFile?
   /// In the kernel's keyring, which all sessions of the user have.
-  fileprivate let serial: Int?
+  fileprivate let inKeyring: [UInt8]?
 
-  /// Whether `prefs lock` was run since; what is in the keyring also ends by itself.
-  package func isLater(than earlier: Self) -> Bool {
-    file != earlier.file || serial != nil && serial != earlier.serial
-  }
+  /// Whether `prefs lock` was run since; also if a mark is gone, which may have been replaced.
+  package func isLater(than earlier: Self) -> Bool { self != earlier }
 }
 
 /// A file that is replaced as a whole.
