@@ -259,4 +259,37 @@ struct KeyCommandTests {
     let opened = try tool.run("get", "x", "-v", "--passphrase-fd", "3", descriptors: [3: secret + "!"])
     for message in [run.message, opened.message] { #expect(!message.contains(secret)) }
   }
+
+  // MARK: - Two commands at once
+
+  @Test(
+    "change and rotate take no other slot that has taken the number of the one they were given",
+    arguments: [
+      ["key", "change", "Ada", "--key-command"], ["rotate", "--new-root-key", "--drop", "Ada", "--keep-key-command"],
+      ["key", "replace", "0", "--new-key-file", "NEW", "--drop", "Ada", "--keep-key-command"],
+    ])
+  func numberOfAnother(_ arguments: [String]) throws {
+    let tool = try sample()
+    let (pipe, key, message) = (tool.path("pipe"), tool.path("laptop"), tool.path("message"))
+    if arguments.last == "--keep-key-command" {
+      try tool.succeed("key", "add", "--new-key-file", key, "--label", "laptop")
+    } else {
+      try tool.write("laptop", [UInt8](repeating: 7, count: 32))
+    }
+    try #require(mkfifo(pipe, 0o600) == 0)
+    // Waits at its first run.
+    let command = "[ -e '\(pipe)-done' ] || cat '\(pipe)'; cat '\(key)'"
+    let child = try tool.spawn(
+      arguments.map { $0 == "NEW" ? tool.path("new") : $0 } + [command],
+      files: [(0, "/dev/null", O_RDONLY), (1, "/dev/null", O_WRONLY), (2, message, O_WRONLY | O_CREAT)])
+    let writer = try FileHandle(forWritingTo: URL(fileURLWithPath: pipe))
+    try tool.succeed("key", "remove", "Ada", "--force")
+    #expect(try tool.addPassphrase("Bob", label: "Bob").code == 0)
+    try tool.write("pipe-done", [])
+    try writer.close()
+    #expect(try Tool.exitCode(of: child) == 9)
+    #expect(String(decoding: try tool.contents(message), as: UTF8.self).contains("by another command"))
+    #expect(try tool.slots().contains { $0["label"] as? String == "Bob" && $0["kind"] as? String == "passphrase" })
+    #expect(try get(tool) == 0)
+  }
 }

@@ -225,6 +225,22 @@
       #expect(try tool.succeed("get", "x") == "1\n")
     }
 
+    @Test("key remove removes no other slot that has taken the number of the one it asked about")
+    func removalOfAnother() throws {
+      let tool = try Tool()
+      try tool.succeed("set", "x", "1")
+      #expect(try tool.addPassphrase("Ada", label: "Ada").code == 0)
+      let terminal = try PseudoTerminal()
+      let child = try tool.start("key", "remove", "Ada", on: terminal)
+      try terminal.expect("Remove slot 1 (passphrase \"Ada\")? [y/N] ")
+      try tool.succeed("key", "remove", "Ada", "--force")
+      #expect(try tool.addPassphrase("Bob", label: "Bob").code == 0)
+      terminal.type("y\n")
+      #expect(try Tool.exitCode(of: child) == 9)
+      try terminal.expect("by another command")
+      #expect(try tool.slots().map { $0["label"] as? String } == ["", "Bob"])
+    }
+
     @Test("unset --all asks, and accepts yes")
     func confirmation() throws {
       let tool = try Tool()

@@ -42,12 +42,20 @@ extension Database {
   public func rotate(
     newRootKeyFor keys: [KeySource], droppingSlots dropped: Set<Int> = [], progress: (Double) -> Void = { _ in }
   ) throws {
+    try rotate(newRootKeyFor: keys, droppingSlots: dropped, checking: { _ in }, progress: progress)
+  }
+
+  /// The same, if the slots that are there then pass a check; see `SlotHolder.changeSlot(_:to:label:stretching:checking:)`.
+  package func rotate(
+    newRootKeyFor keys: [KeySource], droppingSlots dropped: Set<Int>, checking check: ([SlotInfo]) throws -> Void,
+    progress: (Double) -> Void
+  ) throws {
     let store = try storeOnDisk()
     let replacement = try CofferError.translating {
       try store.refresh()
       return try RootKeyReplacement(store, for: keys, dropping: Set(dropped.map(SlotAccess.number)))
     }
-    try rotate(replacement, progress: progress)
+    try rotate(replacement, checking: check, progress: progress)
   }
 
   /// Checks whether `rotate(newRootKeyFor:droppingSlots:progress:)` has the secrets that it needs; changes nothing.
@@ -59,10 +67,13 @@ extension Database {
     }
   }
 
-  private func rotate(_ replacement: RootKeyReplacement?, progress: (Double) -> Void) throws {
+  private func rotate(
+    _ replacement: RootKeyReplacement?, checking check: ([SlotInfo]) throws -> Void = { _ in },
+    progress: (Double) -> Void
+  ) throws {
     _ = try storeOnDisk()
     try checkRewritable()
-    try makeConnection().perform { try $0.rotate(replacement, progress) }
+    try makeConnection().perform { try $0.rotate(replacement, checking: check, progress) }
   }
 
   /// Resumes an interrupted rotation, on a connection of its own, unless another process is doing so.
@@ -87,7 +98,9 @@ extension Session {
   /// How long a resumed rotation waits for others.
   private static let resumptionTimeout = Duration.milliseconds(250)
 
-  fileprivate func rotate(_ replacement: RootKeyReplacement?, _ progress: (Double) -> Void) throws {
+  fileprivate func rotate(
+    _ replacement: RootKeyReplacement?, checking check: ([SlotInfo]) throws -> Void, _ progress: (Double) -> Void
+  ) throws {
     try requireWritable()
     let deadline = ContinuousClock.now + core.options.busyTimeout
     while true {
@@ -98,6 +111,7 @@ extension Session {
         }
         if replacement != nil { try settleWitness() }
         try changeEnvelope({ change in
+          try check(change.slots.map(SlotInfo.init))
           if let replacement { try change.replaceRootKey(replacement) } else { try change.beginRotation() }
         }) { replacement == nil ? .rotationBegun : .rootKeyReplaced }
         do {

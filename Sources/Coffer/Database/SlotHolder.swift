@@ -82,9 +82,19 @@ extension SlotHolder {
   public func changeSlot(
     _ id: Int, to key: KeySource, label: String? = nil, stretching: PasswordHash = .standard
   ) throws -> SlotInfo {
+    try changeSlot(id, to: key, label: label, stretching: stretching) { _ in }
+  }
+
+  /// The same, if the slots that are there then pass a check.
+  ///
+  /// - Parameter check: Gets the slots, which no other process can change until this one has; it is not changed if this throws.
+  @discardableResult
+  package func changeSlot(
+    _ id: Int, to key: KeySource, label: String?, stretching: PasswordHash, checking check: ([SlotInfo]) throws -> Void
+  ) throws -> SlotInfo {
     guard let known = try slots().first(where: { $0.id == id }) else { throw CofferError.slotNotFound(id: id) }
     let number = try SlotAccess.number(id)
-    return try slotAccess.change({ .replace(number, $0) }) {
+    return try slotAccess.change({ .replace(number, $0) }, keptBy: { try check($1) }) {
       try slotAccess.prepare(key, label ?? known.label, stretching, replacing: number)
     }
   }
@@ -107,7 +117,12 @@ extension SlotHolder {
   ///
   /// - Throws: `CofferError.slotNotFound`; `.lastSlot`; `.vaultLocked`, `.vaultNotFound`; as `Connection.readWrite`.
   public func removeSlot(_ id: Int) throws {
-    _ = try slotAccess.change(.remove(SlotAccess.number(id)))
+    try removeSlot(id) { _ in }
+  }
+
+  /// The same, if the slots that are there then pass a check; see `changeSlot(_:to:label:stretching:checking:)`.
+  package func removeSlot(_ id: Int, checking check: ([SlotInfo]) throws -> Void) throws {
+    _ = try slotAccess.change(.remove(SlotAccess.number(id)), keptBy: { try check($1) })
   }
 
   /// The slot that `key` opens; nil if it opens none.

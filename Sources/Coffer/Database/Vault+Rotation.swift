@@ -28,7 +28,17 @@ extension Vault {
   public func rotate(
     newKeyFor keys: [KeySource], droppingSlots dropped: Set<Int> = [], progress: (Double) throws -> Void = { _ in }
   ) throws {
+    try rotate(newKeyFor: keys, droppingSlots: dropped, checking: { _ in }, progress: progress)
+  }
+
+  /// The same, if the slots that are there then pass a check; see `SlotHolder.changeSlot(_:to:label:stretching:checking:)`.
+  package func rotate(
+    newKeyFor keys: [KeySource], droppingSlots dropped: Set<Int>, checking check: ([SlotInfo]) throws -> Void,
+    progress: (Double) throws -> Void
+  ) throws {
     let record = try existingRecord()
+    // It is the same when the new one is set.
+    try check(record.slots.map(SlotInfo.init))
     // The new key's MAC will vouch for the slots and the list.
     let former = try self.keys.key(authenticating: record)
     let droppedSlots = try Set(dropped.map(SlotAccess.number))

@@ -47,8 +47,10 @@ struct RotateCommand: ParsableCommand {
       report = try session.withSlots(whose) { slots in
         let before = try slots.holder.slots()
         let dropped = try keep.droppedSlots(in: before)
-        try slots.requireRecovery(without: dropped)
-        try KeyReplacement(slots: slots, keys: keep.sources(), dropped: dropped, options: common.ofSession).run()
+        try slots.requireRecovery(in: before, without: dropped)
+        try KeyReplacement(
+          slots: slots, known: before, keys: keep.sources(), dropped: dropped, options: common.ofSession
+        ).run()
         return Report(before: before, after: try slots.holder.slots(), openers: try slots.openers())
       }
       // `prefs unlock` kept the old key.

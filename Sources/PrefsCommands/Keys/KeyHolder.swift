@@ -7,7 +7,12 @@ protocol KeyHolder: SlotHolder {
   /// Checks whether the whole store can be rewritten, which `replaceKey` ends with.
   func checkRewritable() throws
   /// Replaces the key behind the slots that `keys` open; all others are dropped.
-  func replaceKey(openedBy keys: [KeySource], dropping: Set<Int>, progress: (Double) -> Void) throws
+  ///
+  /// - Parameter check: Gets the slots, which no other process can change until this one has; nothing is changed if it throws.
+  func replaceKey(
+    openedBy keys: [KeySource], dropping: Set<Int>, checking check: ([SlotInfo]) throws -> Void,
+    progress: (Double) -> Void
+  ) throws
 }
 
 extension Database: KeyHolder {
@@ -15,8 +20,11 @@ extension Database: KeyHolder {
     try checkRotation(newRootKeyFor: keys, droppingSlots: dropping)
   }
 
-  func replaceKey(openedBy keys: [KeySource], dropping: Set<Int>, progress: (Double) -> Void) throws {
-    try rotate(newRootKeyFor: keys, droppingSlots: dropping, progress: progress)
+  func replaceKey(
+    openedBy keys: [KeySource], dropping: Set<Int>, checking check: ([SlotInfo]) throws -> Void,
+    progress: (Double) -> Void
+  ) throws {
+    try rotate(newRootKeyFor: keys, droppingSlots: dropping, checking: check, progress: progress)
   }
 }
 
@@ -25,8 +33,11 @@ extension Vault: KeyHolder {
     try checkRotation(newKeyFor: keys, droppingSlots: dropping)
   }
 
-  func replaceKey(openedBy keys: [KeySource], dropping: Set<Int>, progress: (Double) -> Void) throws {
-    try rotate(newKeyFor: keys, droppingSlots: dropping, progress: progress)
+  func replaceKey(
+    openedBy keys: [KeySource], dropping: Set<Int>, checking check: ([SlotInfo]) throws -> Void,
+    progress: (Double) -> Void
+  ) throws {
+    try rotate(newKeyFor: keys, droppingSlots: dropping, checking: check, progress: progress)
   }
 }
 
@@ -48,6 +59,14 @@ struct OpenSlots {
     } catch CofferError.vaultNotFound {
       return nil
     }
+  }
+
+  /// Refuses to remove or change a slot whose number has come to be that of another one, while a user was asked.
+  func requireUnchanged(_ known: [SlotInfo], in present: [SlotInfo]) throws {
+    guard let changed = known.first(where: { !present.contains($0) }) else { return }
+    throw Failure(
+      .conflict,
+      "\(SlotText.describe(changed)) was changed or removed by another command meanwhile. Try again.")
   }
 
   /// What removing or changing a slot does not protect against.

@@ -3,6 +3,8 @@ import Coffer
 /// Replaces the key behind the remaining slots, after finding the secret of each.
 struct KeyReplacement {
   let slots: OpenSlots
+  /// The slots when it was decided which are dropped.
+  let known: [SlotInfo]
   /// The sources given for the remaining slots.
   var keys: [KeySource] = []
   var dropped: Set<Int> = []
@@ -19,6 +21,16 @@ struct KeyReplacement {
   ///
   /// - Throws: ``Failure`` with the status `refused` when some are missing, and cannot be asked for.
   func sources() throws -> [KeySource] {
+    let sources = try foundSources()
+    try requireUnchanged(in: slots.holder.slots())
+    return sources
+  }
+
+  private func requireUnchanged(in present: [SlotInfo]) throws {
+    try slots.requireUnchanged(known.filter { dropped.contains($0.id) }, in: present)
+  }
+
+  private func foundSources() throws -> [KeySource] {
     var sources = (slots.key.map { [$0] } ?? []) + keys
     var missing: [SlotInfo]
     do {
@@ -50,8 +62,12 @@ struct KeyReplacement {
 
   /// Replaces the key, given the sources of all slots that stay.
   func replace(openedBy keys: [KeySource]) throws {
+    func check(_ present: [SlotInfo]) throws {
+      try requireUnchanged(in: present)
+      try slots.requireRecovery(in: present, without: dropped)
+    }
     try ProgressBar.during("re-encrypting", options) {
-      try slots.holder.replaceKey(openedBy: keys, dropping: dropped, progress: $0)
+      try slots.holder.replaceKey(openedBy: keys, dropping: dropped, checking: check, progress: $0)
     }
   }
 

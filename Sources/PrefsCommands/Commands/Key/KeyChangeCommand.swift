@@ -28,18 +28,23 @@ struct KeyChangeCommand: ParsableCommand {
   mutating func run() throws {
     let session = try CommandSession(common)
     try session.withSlots(whose) { slots in
-      let slot = try SlotReference.slot(slot, in: slots.holder.slots())
+      let all = try slots.holder.slots()
+      let slot = try SlotReference.slot(slot, in: all)
       if new.isEmpty, slot.kind != .passphrase {
         throw Failure(
           .usage,
           "\(SlotText.describe(slot)) has no passphrase to change. Say what opens it from now on: --passphrase, "
             + "--new-key-file, --key-command or --credential.")
       }
-      if new.isRandomKey { try slots.requireRecovery(without: [slot.id]) }
+      if new.isRandomKey { try slots.requireRecovery(in: all, without: [slot.id]) }
       let hash = try new.stretching.hash()
       let opened = try slots.key.flatMap(slots.holder.slot(openedBy:))
       let changed = try slots.holder.changeSlot(
-        slot.id, to: try new.source(session.lookup), label: new.label.map(CommandArguments.value), stretching: hash)
+        slot.id, to: try new.source(session.lookup), label: new.label.map(CommandArguments.value), stretching: hash
+      ) { present in
+        try slots.requireUnchanged([slot], in: present)
+        if new.isRandomKey { try slots.requireRecovery(in: present, without: [slot.id]) }
+      }
       common.note("changed \(SlotText.describe(changed)). \(slots.warning)")
       if let note = slots.noteOfPlace(of: slot, openedBy: opened, newKeyFile: new.newKeyFile) { common.note(note) }
       session.noteCopies()

@@ -32,9 +32,12 @@ struct KeyRemoveCommand: ParsableCommand {
       let all = try slots.holder.slots()
       let slot = try SlotReference.slot(slot, in: all)
       guard all.count > 1 else { throw CofferError.lastSlot }
-      try slots.requireRecovery(without: [slot.id])
+      try slots.requireRecovery(in: all, without: [slot.id])
       if !force { try confirm(slot) }
-      try slots.holder.removeSlot(slot.id)
+      try slots.holder.removeSlot(slot.id) { present in
+        try slots.requireUnchanged([slot], in: present)
+        try slots.requireRecovery(in: present, without: [slot.id])
+      }
       common.note("removed \(SlotText.describe(slot)). \(slots.warning)")
       if !force, try Terminal.confirm("Replace the \(slots.areOfVault ? "key of the vault" : "root key") now?") == true
       {
@@ -47,7 +50,7 @@ struct KeyRemoveCommand: ParsableCommand {
 
   private func replaceKey(_ slots: OpenSlots, without removed: SlotInfo) throws {
     do {
-      try KeyReplacement(slots: slots, options: common.ofSession).run()
+      try KeyReplacement(slots: slots, known: [], options: common.ofSession).run()
     } catch let error as CofferError {
       let what = slots.areOfVault ? "the key of the vault" : "the root key"
       throw error.after("\(SlotText.describe(removed)) is removed, but \(what) is not replaced", next: "Rotate later.")

@@ -40,13 +40,13 @@ struct KeyReplaceCommand: ParsableCommand {
       let leaked = try slot.map { try SlotReference.slot($0, in: all) } ?? opened
       guard let leaked else { throw Failure(.usage, "say which slot: \(SlotText.list(all)).") }
       try slots.requireRecovery(
-        without: keep.droppedSlots(in: all).union([leaked.id]),
+        in: all, without: keep.droppedSlots(in: all).union([leaked.id]),
         adding: !new.isRandomKey && (!new.isEmpty || leaked.kind == .passphrase))
       let key = try replacementKey(for: leaked, isOpened: leaked.id == opened?.id, slots, session)
       try key.check(slots)
       let left = try key.slotsOfInterruptedRun(slots.holder).filter { $0.id != opened?.id && $0.id != leaked.id }
       var replacement = KeyReplacement(
-        slots: slots, keys: try keep.sources(),
+        slots: slots, known: all, keys: try keep.sources(),
         dropped: try keep.droppedSlots(in: all).union(([leaked] + left).map(\.id)), options: common.ofSession)
       // Before anything is made or changed.
       let staysAny = all.contains { !replacement.dropped.contains($0.id) }
@@ -54,7 +54,7 @@ struct KeyReplaceCommand: ParsableCommand {
       try slots.holder.checkRewritable()
       // The file that lists them is about to be removed, and the new slot may get the number of one.
       for slot in left {
-        try slots.holder.removeSlot(slot.id)
+        try slots.holder.removeSlot(slot.id) { try slots.requireUnchanged([slot], in: $0) }
         replacement.dropped.remove(slot.id)
       }
       let added = try add(key, for: leaked, to: slots)
@@ -94,6 +94,9 @@ struct KeyReplaceCommand: ParsableCommand {
     _ error: any Error, _ slots: OpenSlots, _ leaked: SlotInfo, _ added: SlotInfo, _ key: ReplacementKey,
     _ former: String?
   ) -> any Error {
+    if let failure = error as? Failure {
+      return Failure(failure.status, "\(failure.message) \(SlotText.describe(added)) is added.")
+    }
     guard let error = error as? CofferError else { return error }
     var done = "\(SlotText.describe(added)) is added."
     if let former { done += " The key file \(key.path ?? "") is the new one, and the old one is kept as \(former)." }

@@ -115,10 +115,11 @@ extension OpenSlots {
   /// Refuses to leave the TPM's slot without a recovery key or a passphrase.
   ///
   /// - Parameters:
+  ///   - slots: All slots.
   ///   - dropped: The slots that go, or open with a random key from now on.
   ///   - addsRecovery: Whether a recovery key or a passphrase takes the place of one.
-  func requireRecovery(without dropped: Set<Int>, adding addsRecovery: Bool = false) throws {
-    let left = try holder.slots().filter { !dropped.contains($0.id) }
+  func requireRecovery(in slots: [SlotInfo], without dropped: Set<Int>, adding addsRecovery: Bool = false) throws {
+    let left = slots.filter { !dropped.contains($0.id) }
     guard let slot = tpmFile.slot(in: left), !addsRecovery, !Self.haveRecovery(left) else { return }
     throw Failure(
       .refused,
