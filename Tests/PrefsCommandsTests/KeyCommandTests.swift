@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 #if canImport(Darwin)
@@ -282,7 +283,7 @@ struct KeyCommandTests {
     let child = try tool.spawn(
       arguments.map { $0 == "NEW" ? tool.path("new") : $0 } + [command],
       files: [(0, "/dev/null", O_RDONLY), (1, "/dev/null", O_WRONLY), (2, message, O_WRONLY | O_CREAT)])
-    let writer = try FileHandle(forWritingTo: URL(fileURLWithPath: pipe))
+    let writer = try pipeWriter(pipe)
     try tool.succeed("key", "remove", "Ada", "--force")
     #expect(try tool.addPassphrase("Bob", label: "Bob").code == 0)
     try tool.write("pipe-done", [])

@@ -3,6 +3,8 @@
   import TestSupport
   import Testing
 
+  @testable import PrefsCommands
+
   #if canImport(Musl)
     import Musl
   #else
@@ -52,7 +54,7 @@
         ["unlock", "--vault-key-file", pipe],
         files: [(0, "/dev/null", O_RDONLY), (1, "/dev/null", O_WRONLY), (2, message, O_WRONLY | O_CREAT)])
       // The command reads its key.
-      let writer = try FileHandle(forWritingTo: URL(fileURLWithPath: pipe))
+      let writer = try pipeWriter(pipe)
       try tool.succeed("lock")
       try writer.write(contentsOf: tool.contents(key))
       try writer.close()
@@ -123,6 +125,24 @@
       try tool.succeed("lock")
       // It is listed until the kernel has cleared it away, as invalidated.
       if let left = try line() { #expect(left.split(separator: " ")[1].contains("i")) }
+    }
+
+    @Test("The mark of locks in the keyring is replaced, where one was left")
+    func mark() throws {
+      let keyring = KernelKeyring.ofLocks(storeID: UUID().uuidString)
+      try keyring.replaceMark()
+      #expect(keyring.mark == nil)
+      // Where the tests run in a container, there is none.
+      guard try keyring.leaveMark() == nil else { return }
+      defer { keyring.forget() }
+      let first = try #require(keyring.mark)
+      #expect(try keyring.leaveMark() == nil)
+      #expect(keyring.mark == first)
+      try keyring.replaceMark()
+      let second = try #require(keyring.mark)
+      #expect(second != first)
+      keyring.forget()
+      #expect(keyring.mark == nil)
     }
 
     // MARK: - The agent
