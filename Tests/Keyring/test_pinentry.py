@@ -175,7 +175,7 @@ class Pinentry(ServiceTestCase):
             self.prompt(one, "4711")
             self.wait_for_question()
             self.assertIn("OPTION parent-wid=4711", self.asked())
-            self.assertTrue(self.call(other, f"{ROOT}/collection/keyring", PROPERTIES, "Get", "ss", COLLECTION, "Locked")[0][1])
+            self.assertTrue(self.is_locked(other))
             self.prompt(other)
             self.answer(PASSPHRASE)
             for connection, queue in ((one, first), (other, second)):

@@ -131,7 +131,9 @@ extension OpenSlots {
   func removingTPMFile<R>(_ body: (OpenSlots) throws -> R) throws -> R {
     let slot = try tpmFile.slot(in: holder.slots())
     let result = Result { try body(self) }
-    if slot != nil, let slots = try? holder.slots(), tpmFile.isOfNone(of: slots) { tpmFile.remove() }
+    if let slot, let slots = try? holder.slots(), !slots.contains(slot), tpmFile.isOfNone(of: slots) {
+      tpmFile.remove()
+    }
     return try result.get()
   }
 
