@@ -74,6 +74,9 @@ struct AgentClient {
   ///
   /// - Throws: ``Failure`` when there is one and it does not end.
   func stop() throws {
+    var status = stat()
+    // In a folder that others can enter, the agent is not asked.
+    if lstat(path, &status) == 0 { try AgentSocket.prepareFolder() }
     let hasEnded = try ask(.stop) { descriptor in
       var byte: UInt8 = 0
       // It may have ended by itself just now.

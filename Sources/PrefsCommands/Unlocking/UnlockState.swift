@@ -32,19 +32,28 @@ package struct UnlockState {
 
   /// Keeps the key for `ttl`, and notifies processes that wait for it.
   func keep(_ key: SecretBytes, for ttl: TimeToLive) throws {
-    try forget()
-    try store(key, for: ttl)
-    try announce(at: AgentSocket.unlockMarkPath(storeID: storeID))
+    do {
+      try store(key, for: ttl)
+      try announce(at: AgentSocket.unlockMarkPath(storeID: storeID))
+    } catch {
+      try? forget()
+      throw error
+    }
   }
 
   private func store(_ key: SecretBytes, for ttl: TimeToLive) throws {
     #if os(Linux)
       if let problem = KernelKeyring(storeID: storeID).keep(key, seconds: ttl.seconds) {
         options.detail("the kernel keyring refused (\(Failure.systemMessage(problem))); starting an agent")
+        noteLackOfRoom(problem)
+        KernelKeyring(storeID: storeID).forget()
       } else {
-        return options.detail("the key of the vault is in the kernel keyring")
+        options.detail("the key of the vault is in the kernel keyring")
+        // Only now: a process that looks meanwhile finds one of the two.
+        return try agent.stop()
       }
     #endif
+    try agent.stop()
     try agent.start(with: key, for: ttl)
   }
 
@@ -97,18 +106,23 @@ package struct UnlockState {
     #if os(Linux)
       if let problem = try KernelKeyring.ofLocks(storeID: storeID).leaveMark() {
         try files.get()
-        // Elsewhere there is no keyring to speak of.
-        if problem == EDQUOT {
-          options.note(
-            "the kernel's keyring has no room for this user: `prefs lock` of another session does not reach this program."
-          )
-        }
+        noteLackOfRoom(problem)
       }
     #else
       try files.get()
     #endif
     return lockMark
   }
+
+  #if os(Linux)
+    /// Elsewhere, as in a container, there is no keyring to speak of.
+    private func noteLackOfRoom(_ problem: Int32) {
+      guard problem == EDQUOT else { return }
+      options.note(
+        "the kernel's keyring has no room for this user: `prefs lock` of another session does not lock what this unlocks."
+      )
+    }
+  #endif
 
   /// Leaves the marks that are missing.
   func leaveMarks() throws {
@@ -139,11 +153,22 @@ package struct UnlockState {
     #else
       let replaced = Result<Void, any Error>.success(())
     #endif
-    let announced = Result { try announce(at: AgentSocket.lockMarkPath(storeID: storeID)) }
+    let announced = Result { try announceLock() }
     // A `prefs unlock` may have kept the key in between, and have seen no mark.
     try forget()
     try replaced.get()
     try announced.get()
+  }
+
+  private func announceLock() throws {
+    let path = AgentSocket.lockMarkPath(storeID: storeID)
+    guard MarkFile(path) != nil else { return }
+    // In a folder that others can enter, no mark is looked for.
+    try AgentSocket.prepareFolder()
+    do { try announce(at: path) } catch {
+      // There may be no room. One that is gone counts as a lock, too.
+      guard unlink(path) == 0 else { throw error }
+    }
   }
 
   private func announce(at path: String) throws {
