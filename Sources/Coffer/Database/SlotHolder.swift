@@ -237,13 +237,17 @@ extension SlotAccess {
     _ change: (PreparedSecret) -> SlotChange, keptBy place: (SlotInfo, [SlotInfo]) throws -> Void = { _, _ in },
     preparing prepare: () throws -> PreparedSecret
   ) throws -> SlotInfo {
-    while true {
+    for _ in 0..<Self.attempts {
       let secret = try prepare()
       do { return try self.change(change(secret), keptBy: place) } catch CofferError.busy {
         guard try secret.mayOpenNewSlot(of: read().slots) else { throw CofferError.busy }
       }
     }
+    throw CofferError.busy
   }
+
+  /// How often a secret is prepared while others go on changing slots.
+  private static let attempts = 8
 
   /// Changes a slot, in a transaction that says so in the log.
   ///

@@ -50,7 +50,11 @@ extension Vault {
     try self.keys.prepare(secret, of: newRecord)
     do {
       try database.write { session in
-        guard try session.vaultRecord() == record else { throw CofferError.busy }
+        let present = try session.vaultRecord()
+        guard present == record else {
+          try check(present?.slots.map(SlotInfo.init) ?? [])
+          throw CofferError.busy
+        }
         try session.checkRemembered(record)
         try session.checkDeclarations(by: record)
         try session.sealAgain(under: newRecord.generation, progress)

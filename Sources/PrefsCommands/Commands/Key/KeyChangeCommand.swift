@@ -40,7 +40,9 @@ struct KeyChangeCommand: ParsableCommand {
       let hash = try new.stretching.hash()
       let opened = try slots.key.flatMap(slots.holder.slot(openedBy:))
       let changed = try slots.holder.changeSlot(
-        slot.id, to: try new.source(session.lookup), label: new.label.map(CommandArguments.value), stretching: hash
+        slot.id, to: try new.source(session.lookup),
+        label: new.label.map(CommandArguments.value) ?? slots.tpmFile.labelWithoutTPM(of: slot, in: all),
+        stretching: hash
       ) { present in
         try slots.requireUnchanged([slot], in: present)
         if new.isRandomKey { try slots.requireRecovery(in: present, without: [slot.id]) }

@@ -57,7 +57,8 @@ struct KeyReplaceCommand: ParsableCommand {
         try slots.holder.removeSlot(slot.id) { try slots.requireUnchanged([slot], in: $0) }
         replacement.dropped.remove(slot.id)
       }
-      let added = try add(key, for: leaked, to: slots)
+      let label = new.label.map(CommandArguments.value) ?? slots.tpmFile.labelWithoutTPM(of: leaked, in: all)
+      let added = try add(key, for: leaked, label: label, to: slots)
       var former: String?
       do {
         former = try key.putInPlace()
@@ -94,19 +95,18 @@ struct KeyReplaceCommand: ParsableCommand {
     _ error: any Error, _ slots: OpenSlots, _ leaked: SlotInfo, _ added: SlotInfo, _ key: ReplacementKey,
     _ former: String?
   ) -> any Error {
-    if let failure = error as? Failure {
-      return Failure(failure.status, "\(failure.message) \(SlotText.describe(added)) is added.")
-    }
-    guard let error = error as? CofferError else { return error }
     var done = "\(SlotText.describe(added)) is added."
     if let former { done += " The key file \(key.path ?? "") is the new one, and the old one is kept as \(former)." }
     // The new key behind the slots may be in force, whatever failed afterwards.
     let isLockedOut = (try? slots.holder.slots())?.allSatisfy { $0.id != leaked.id } ?? false
     done += " \(SlotText.describe(leaked)) is \(isLockedOut ? "locked out" : "not locked out yet")."
+    // Once the file has the new key, the slot has none here.
+    let again = former == nil ? "Run the same command again" : "Run the command again, without the slot,"
     let next =
       isLockedOut
-      ? "To finish it, run: \(CommandHint.text(slots.areOfVault ? "compact" : "rotate"))."
-      : "Run the same command again to go on."
+      ? "To finish it, run: \(CommandHint.text(slots.areOfVault ? "compact" : "rotate"))." : "\(again) to go on."
+    if let failure = error as? Failure { return Failure(failure.status, "\(failure.message) \(done) \(next)") }
+    guard let error = error as? CofferError else { return error }
     if case .unfinished(let more, _, let cause) = error {
       return CofferError.unfinished(done: "\(done) \(more)", next: next, cause: cause)
     }
@@ -128,13 +128,14 @@ struct KeyReplaceCommand: ParsableCommand {
   }
 
   /// Adds a slot for the new key, unless an interrupted run has done so for the same one.
-  private func add(_ key: ReplacementKey, for leaked: SlotInfo, to slots: OpenSlots) throws -> SlotInfo {
+  private func add(
+    _ key: ReplacementKey, for leaked: SlotInfo, label: String, to slots: OpenSlots
+  ) throws -> SlotInfo {
     try key.make()
     do {
       try key.checkMade()
       return try slots.holder.addSlot(
-        key.made ?? key.source, label: new.label.map(CommandArguments.value) ?? leaked.label,
-        stretching: new.stretching.hash())
+        key.made ?? key.source, label: label, stretching: new.stretching.hash())
     } catch CofferError.secretInUse(let id) where id != leaked.id {
       guard let slot = try slots.holder.slots().first(where: { $0.id == id }) else { throw CofferError.busy }
       return slot

@@ -86,6 +86,12 @@ struct TPMFile {
   /// A label for such a slot.
   static func label(_ text: String) -> String { text.hasPrefix(label) ? text : "\(label) \(text)" }
 
+  /// The label of a slot that something else opens from now on, if it had one for a TPM.
+  func labelWithoutTPM(of slot: SlotInfo, in slots: [SlotInfo]) -> String {
+    guard self.slot(in: slots) == slot, slot.label.hasPrefix(Self.label) else { return slot.label }
+    return String(slot.label.dropFirst(Self.label.count).drop { $0 == " " })
+  }
+
   private static func isLabelled(_ slot: SlotInfo) -> Bool { slot.kind == .keyCommand && slot.label.hasPrefix(label) }
 
   /// Writes the file whole and durable, or not at all.

@@ -79,6 +79,7 @@ extension OpenSlots {
     try checkForTPM(holder.slots())
     return try TPM.using(forStoreAt: tpmFile.store) { tpm in
       let sealed = try tpm.seal(SecretBytes.random(count: 32))
+      let earlier = tpmFile.readIfWhole()
       var isWritten = false
       do {
         // What the TPM gives back is what the slot takes.
@@ -91,7 +92,9 @@ extension OpenSlots {
           }
         }
       } catch {
-        if isWritten, try tpmFile.isOfNone(of: holder.slots()) { tpmFile.remove() }
+        if isWritten, try tpmFile.isOfNone(of: holder.slots()) {
+          if let earlier { try tpmFile.write(earlier) } else { tpmFile.remove() }
+        }
         throw error
       }
     }
@@ -129,11 +132,10 @@ extension OpenSlots {
 
   /// Runs `body`, and removes the TPM's file if its slot is gone then.
   func removingTPMFile<R>(_ body: (OpenSlots) throws -> R) throws -> R {
-    let slot = try tpmFile.slot(in: holder.slots())
+    // One that is of no slot may be of an earlier store.
+    let wasOfNone = try tpmFile.isOfNone(of: holder.slots())
     let result = Result { try body(self) }
-    if let slot, let slots = try? holder.slots(), !slots.contains(slot), tpmFile.isOfNone(of: slots) {
-      tpmFile.remove()
-    }
+    if !wasOfNone, let slots = try? holder.slots(), tpmFile.isOfNone(of: slots) { tpmFile.remove() }
     return try result.get()
   }
 
