@@ -120,11 +120,11 @@ class Browser:
 
     def choose(self, name):
         """Clicks a row, and waits for the setting beside it."""
-        def click():
-            row = self.row(name)
-            return row and self.driver.execute_script("""
-                const row = document.getElementById('row-' + arguments[0]); row?.click(); return Boolean(row)""", row["index"])
-        self.wait(click)
+        # In one script: the rows may be drawn again between two.
+        self.wait(lambda: self.driver.execute_script("""
+            const row = [...document.querySelectorAll('.row')].find((row) => row.querySelector('.value')
+              && (row.querySelector('.collection')?.textContent ?? '') + row.querySelector('.key').textContent === arguments[0]);
+            row?.click(); return Boolean(row)""", name))
         self.wait(lambda: self.text("#details-title") == name)
 
     def search(self, text):
