@@ -12,13 +12,14 @@ import Foundation
 ///
 /// - Throws: When that takes longer than a minute.
 package func pipeWriter(_ path: String) throws -> FileHandle {
-  let begin = ContinuousClock.now
-  while true {
-    let descriptor = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC)
-    if descriptor >= 0 { return FileHandle(fileDescriptor: descriptor, closeOnDealloc: true) }
-    guard errno == ENXIO, ContinuousClock.now - begin < .seconds(60) else {
-      throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO)
-    }
-    usleep(2000)
+  nonisolated(unsafe) var descriptor: Int32 = -1
+  let isOpen = DispatchSemaphore(value: 0)
+  // Opening it waits for a reader.
+  Thread.detachNewThread {
+    descriptor = open(path, O_WRONLY | O_CLOEXEC)
+    isOpen.signal()
   }
+  guard isOpen.wait(timeout: .now() + 60) == .success else { throw POSIXError(.ETIMEDOUT) }
+  guard descriptor >= 0 else { throw POSIXError(.ENOENT) }
+  return FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
 }
