@@ -18,6 +18,7 @@ SHOWN = """(cell) => {
   const control = cell.querySelector('input, select');
   return !control ? cell.textContent : control.type === 'checkbox' ? String(control.checked) : control.value;
 }"""
+NAME = "(row) => (row.querySelector('.collection')?.textContent ?? '') + row.querySelector('.key').textContent"
 
 
 class Browser:
@@ -84,11 +85,10 @@ class Browser:
     def rows(self):
         """The rows that are drawn, in their order: name, value, classes."""
         return self.driver.execute_script(f"""
-            const shown = {SHOWN};
+            const [name, shown] = [{NAME}, {SHOWN}];
             return [...document.querySelectorAll('.row')].filter((row) => row.querySelector('.value'))
               .sort((a, b) => a.ariaRowIndex - b.ariaRowIndex).map((row) => ({{
-                name: (row.querySelector('.collection')?.textContent ?? '') + row.querySelector('.key').textContent,
-                value: shown(row.querySelector('.value')), summary: row.querySelector('.summary').textContent,
+                name: name(row), value: shown(row.querySelector('.value')), summary: row.querySelector('.summary').textContent,
                 classes: [...row.classList], index: Number(row.ariaRowIndex) - 1 }}))""")
 
     def row(self, name):
@@ -121,9 +121,9 @@ class Browser:
     def choose(self, name):
         """Clicks a row, and waits for the setting beside it."""
         # In one script: the rows may be drawn again between two.
-        self.wait(lambda: self.driver.execute_script("""
-            const row = [...document.querySelectorAll('.row')].find((row) => row.querySelector('.value')
-              && (row.querySelector('.collection')?.textContent ?? '') + row.querySelector('.key').textContent === arguments[0]);
+        self.wait(lambda: self.driver.execute_script(f"""
+            const name = {NAME};
+            const row = [...document.querySelectorAll('.row')].find((row) => row.querySelector('.value') && name(row) === arguments[0]);
             row?.click(); return Boolean(row)""", name))
         self.wait(lambda: self.text("#details-title") == name)
 
