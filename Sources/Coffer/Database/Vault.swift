@@ -77,7 +77,7 @@ public struct Vault: Sendable {
 
   /// Wipes the vault's key.
   ///
-  /// When this returns, nothing in Coffer's memory can open a sealed value, and an ``unlock(_:)`` that began before fails. Pending
+  /// When this returns, nothing in Coffer's memory can open a sealed value, and an unlock that began before fails. Pending
   /// changes are sealed already, and are still written. Values returned earlier belong to the program.
   public func lock() {
     keys.lock()
