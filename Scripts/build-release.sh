@@ -7,7 +7,7 @@
 # folder with /proc. It has to be built again when one of them gets a security update. `prefs-fleet` is not: distributions do
 # not have all of what libcurl needs as archives. `prefs-keyring` is without the Secret Service then, as they have no archive of libsystemd.
 #
-# The same commit, compiler and libraries give the same bytes, in any folder; `make reproducible` compares.
+# The same commit, compiler and libraries give the same bytes, in any folder whose path has the same length; see `dist`.
 set -eu
 cd "$(dirname "$0")/.."
 swift=${SWIFT:-swift}
@@ -28,8 +28,10 @@ use_static_cxx() {
 # Nothing looks up symbols in the tool, so it needs no symbol table. And Swift's libraries have 46,000 addresses that are
 # written at each start: packed (DT_RELR), their list has 9 KB instead of 1 MB. The C library reads that form since 2.36; a tool made
 # where it is older has the long list, and runs on both.
+#
+# Symbols are bound at the start: one that is bound later has the registers saved on the stack, with the key that was copied through them.
 use_fast_start() {
-  linker="-Xlinker --no-export-dynamic"
+  linker="-Xlinker --no-export-dynamic -Xlinker -z -Xlinker now"
   version=$(getconf GNU_LIBC_VERSION 2>/dev/null) || return 0
   version=${version#glibc }
   # A development version has three parts.
@@ -69,9 +71,10 @@ case "$(uname -s)" in
   *) [ -z "${STATIC:-}" ] || echo "build-release: STATIC=1 is for Linux; ignored" >&2 ;;
 esac
 # Names of folders must not get into the programs: there is no debug information, which installing strips anyway, and
-# assertions in C name files as seen from here.
+# assertions in C name files as seen from here. Nor must hashes of what was compiled, which only a next compilation reads.
 here=$(pwd -P)
 options="$options -debug-info-format none -Xswiftc -file-prefix-map -Xswiftc $here=. -Xcc -ffile-prefix-map=$here=. -Xcxx -ffile-prefix-map=$here=."
+options="$options -Xswiftc -Xfrontend -Xswiftc -disable-incremental-llvm-codegen"
 # In a file, whose name stays the same: with other words on the command line everything would be compiled again.
 link_options=$here/.build/link-options
 folder=$("$swift" build -c release --show-bin-path)
