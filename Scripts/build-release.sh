@@ -7,7 +7,7 @@
 # folder with /proc. It has to be built again when one of them gets a security update. `prefs-fleet` is not: distributions do
 # not have all of what libcurl needs as archives. `prefs-keyring` is without the Secret Service then, as they have no archive of libsystemd.
 #
-# The same commit, compiler and libraries give the same bytes, in any folder whose path has the same length; see `dist`.
+# The same commit, compiler and libraries give the same bytes, in the same folder; `dist` has one for all, and `make reproducible` compares.
 set -eu
 cd "$(dirname "$0")/.."
 swift=${SWIFT:-swift}
@@ -71,10 +71,9 @@ case "$(uname -s)" in
   *) [ -z "${STATIC:-}" ] || echo "build-release: STATIC=1 is for Linux; ignored" >&2 ;;
 esac
 # Names of folders must not get into the programs: there is no debug information, which installing strips anyway, and
-# assertions in C name files as seen from here. Nor must hashes of what was compiled, which only a next compilation reads.
+# assertions in C name files as seen from here.
 here=$(pwd -P)
 options="$options -debug-info-format none -Xswiftc -file-prefix-map -Xswiftc $here=. -Xcc -ffile-prefix-map=$here=. -Xcxx -ffile-prefix-map=$here=."
-options="$options -Xswiftc -Xfrontend -Xswiftc -disable-incremental-llvm-codegen"
 # In a file, whose name stays the same: with other words on the command line everything would be compiled again.
 link_options=$here/.build/link-options
 folder=$("$swift" build -c release --show-bin-path)
