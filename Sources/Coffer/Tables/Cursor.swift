@@ -53,7 +53,7 @@ package final class Cursor {
 
   private enum Position {
     case beforeStart
-    /// On a row of `statement`.
+    /// On a row of `statement`, which is nil in all others.
     case reading
     /// On a row read in advance, nil before the first; the others are in `rest`.
     case loaded(Row?)
@@ -72,6 +72,8 @@ package final class Cursor {
   private let time: Int64
   @exclusivity(unchecked) private var position = Position.beforeStart
   /// Taken from the connection during the read, for this cursor alone.
+  ///
+  /// Each row asks for it first: to look at `position` takes longer, for what that may hold is retained.
   @exclusivity(unchecked) private var statement: Statement?
   @exclusivity(unchecked) private var rest: ArraySlice<Row> = []
 
@@ -96,31 +98,22 @@ package final class Cursor {
     position = end
   }
 
-  /// The statement, which is on a row.
-  @inline(__always)
-  private var running: Statement {
-    guard let statement else { preconditionFailure("the cursor is not on a row") }
-    return statement
-  }
-
   // MARK: Going on
 
   /// Advances to the next item, if any.
   func advance() throws -> Bool {
+    if let statement { return try step(statement) }
     switch position {
-    case .reading: return try step()
-    case .beforeStart:
-      try begin()
-      return try step()
+    case .beforeStart: return try step(begin())
     case .loaded: return takeLoaded()
-    case .atEnd: return false
     case .failed(let error): throw error
+    case .atEnd, .reading: return false
     }
   }
 
-  private func step() throws -> Bool {
+  private func step(_ statement: Statement) throws -> Bool {
     do {
-      if try running.step() { return true }
+      if try statement.step() { return true }
     } catch {
       // Another step would restart the statement.
       end(.failed(error))
@@ -139,7 +132,7 @@ package final class Cursor {
     return true
   }
 
-  private func begin() throws {
+  private func begin() throws -> Statement {
     let statement = try connection.takeStatement(sql)
     self.statement = statement
     position = .reading
@@ -149,6 +142,7 @@ package final class Cursor {
     // https://www.sqlite.org/datatype3.html, 4.1. So a blob means no end.
     if let upper = range.upper { statement.bind(text: upper, at: 3) } else { statement.bind([UInt8](), at: 3) }
     statement.bind(time, at: 4)
+    return statement
   }
 
   private var sql: StaticString {
@@ -196,17 +190,15 @@ package final class Cursor {
   }
 
   private func read() throws -> Row {
-    Row(key: key, object: try storedObject(), metadata: try metadata(), dates: dates())
+    Row(key: key, object: try storedObject(), metadata: try metadata(), dates: try dates())
   }
 
   // MARK: The current item
 
   package var key: String {
-    switch position {
-    case .reading: running.row.text(0)
-    case .loaded(let row?): row.key
-    case .loaded(nil), .beforeStart, .atEnd, .failed: preconditionFailure("the cursor is not on an item")
-    }
+    if let statement { return statement.row.text(0) }
+    guard case .loaded(let row?) = position else { preconditionFailure("the cursor is not on an item") }
+    return row.key
   }
 
   /// The object, if in `columns`.
@@ -219,41 +211,45 @@ package final class Cursor {
   ///
   /// - Returns: False if nothing was lent: the object is not a plain text, or the row was read in advance.
   func lendText(_ body: (_ key: Span<UInt8>, _ text: Span<UInt8>) throws -> Void) throws -> Bool {
-    guard case .reading = position, columns == .objects else { return false }
-    return try Items.lendText(running.row, isSealed: isSealed, body)
+    guard let statement, columns == .objects else { return false }
+    return try Items.lendText(statement.row, isSealed: isSealed, body)
   }
 
   private func storedObject() throws -> HeldValue? {
-    switch position {
-    case .reading where columns == .objects || columns == .rows:
-      try Items.object(running.row, typeColumn: 1, isSealed: isSealed)
-    case .loaded(let row): row?.object
-    case .failed(let error): throw error
-    default: nil
+    if let statement {
+      guard columns == .objects || columns == .rows else { return nil }
+      return try Items.object(statement.row, typeColumn: 1, isSealed: isSealed)
     }
+    return try loaded?.object
   }
 
   /// The metadata, if in `columns` and present.
   package func metadata() throws -> StoredValue? {
-    switch position {
-    case .reading where columns == .metadata || columns == .rows:
-      try Items.metadata(running.row, columns == .metadata ? 1 : 3, isSealed: isSealed)
-    case .loaded(let row): row?.metadata
-    case .failed(let error): throw error
-    default: nil
+    if let statement {
+      guard columns == .metadata || columns == .rows else { return nil }
+      return try Items.metadata(statement.row, columns == .metadata ? 1 : 3, isSealed: isSealed)
     }
+    return try loaded?.metadata
   }
 
-  private func dates() -> ItemDates {
-    switch position {
-    case .reading where columns == .rows: Items.dates(running.row, 4)
-    case .loaded(let row?): row.dates
-    default: .none
+  private func dates() throws -> ItemDates {
+    if let statement { return columns == .rows ? Items.dates(statement.row, 4) : .none }
+    return try loaded?.dates ?? .none
+  }
+
+  /// The row that was read in advance, if the cursor is on one.
+  private var loaded: Row? {
+    get throws {
+      switch position {
+      case .loaded(let row): row
+      case .failed(let error): throw error
+      case .beforeStart, .reading, .atEnd: nil
+      }
     }
   }
 
   /// Object and metadata, with their dates.
   package func item() throws -> HeldItem {
-    HeldItem(object: try object(), metadata: try metadata(), dates: dates())
+    HeldItem(object: try object(), metadata: try metadata(), dates: try dates())
   }
 }
