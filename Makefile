@@ -87,6 +87,7 @@ test: test-deps lint ## Lint, build with warnings as errors, run all tests and t
 	Tests/TPM/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 	@Scripts/install-programs.sh git dbus-daemon secret-tool=libsecret-tools,python3-secretstorage
 	Tests/Keyring/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
+	Tests/Memory/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 	Tests/Dependents/run
 	Tests/Documentation/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 	Tests/Operating/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"

@@ -21,7 +21,7 @@ import time
 from typing import Any, Iterator, Optional
 
 HERE = pathlib.Path(__file__).resolve().parent
-for folder in ("../Interop", "../Page", "../TPM", "../../clients/reader"):
+for folder in ("../Interop", "../Page", "../TPM", "../Memory", "../../clients/reader"):
     sys.path.insert(0, str((HERE / folder).resolve()))
 
 from coffer_reader.keys import Key, KeyFile  # noqa: E402
@@ -150,8 +150,8 @@ class Home:
     def running(self, *words: Any, ready: Optional[bytes] = None, **options: Any) -> Iterator[subprocess.Popen]:
         """A program that runs meanwhile; it is killed in the end."""
         process = started(
-            [BINARIES / "prefs", *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            **{**self.options(), **options},
+            [BINARIES / "prefs", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            **{"stdin": subprocess.DEVNULL, **self.options(), **options},
         )
         try:
             yield process

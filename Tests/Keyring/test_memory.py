@@ -8,36 +8,23 @@ import sys
 import unittest
 
 from case import wait_until
-from memory import find, mappings
 from services import COLLECTION, ITEM, PROPERTIES, ROOT, SERVICE, Prefs
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "clients/reader"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Memory"))
 
-import coffer_reader.vault
 import secretstorage
+from memory import find, keys_of_vault, mappings
+
 from coffer_reader.keys import KeyFile
 
 MAIN = f"{ROOT}/collection/keyring"
 
 
 def keys_of_the_vault(peer: Prefs) -> dict[str, bytes]:
-    """The key that the slots open, and those derived from it, as the reader of the format finds them."""
-    found: dict[str, bytes] = {}
-    derive = coffer_reader.vault.hkdf
-
-    def noting(key: bytes, salt: bytes, info: str) -> bytes:
-        found["key of the vault"] = key
-        found[info] = derive(key, salt, info)
-        return found[info]
-
-    coffer_reader.vault.hkdf = noting
-    try:
-        copy = peer.work / "copy.coffer"
-        peer.prefs("backup", str(copy))
-        store_key = KeyFile.read(peer.home / ".config/prefs/key")
-        coffer_reader.read(copy, store_key, KeyFile.read(peer.key))
-    finally:
-        coffer_reader.vault.hkdf = derive
+    """What opens the vault, and is in the memory of a program that has it open."""
+    copy = peer.work / "copy.coffer"
+    peer.prefs("backup", str(copy))
+    found = keys_of_vault(copy, KeyFile.read(peer.home / ".config/prefs/key"), KeyFile.read(peer.key))
     text = peer.key.read_bytes().strip()
     return {**found, "key file": text, "bytes of the key file": KeyFile.parse(text).material}
 
@@ -92,8 +79,8 @@ class Memory(unittest.TestCase):
         self.assertTrue(find(service.pid, {"key": keys["coffer v1 sealed value"]}), "the unlocked vault's key is not in memory")
         lock()
         self.wait_until_locked()
-        self.assertGreater(sum(len(contents) for _, contents in mappings(service.pid)), 1 << 20)
-        self.assertEqual(find(service.pid, {**self.secrets, **keys}), [])
+        self.assertGreater(sum(len(mapping.contents) for mapping in mappings(service.pid)), 1 << 20)
+        self.assertEqual(list(map(str, find(service.pid, {**self.secrets, **keys}))), [])
         self.peer.unlock()
         self.assertEqual(self.peer.run("secret-tool", "lookup", "k", "tool").stdout, self.secrets["tool"])
 
@@ -114,7 +101,7 @@ class Memory(unittest.TestCase):
         self.assertEqual(len(self.call(ROOT, SERVICE, "GetSecrets", "aoo", paths, session)[0]), 30)
         self.call(ROOT, SERVICE, "LockService")
         self.wait_until_locked()
-        self.assertEqual(find(service.pid, self.secrets), [])
+        self.assertEqual(list(map(str, find(service.pid, self.secrets))), [])
 
     def test_a_key_file_that_the_service_has_read_is_not_in_memory(self) -> None:
         self.peer.prefs("lock")

@@ -3,30 +3,63 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import pathlib
+import re
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "clients/reader"))
+
+import coffer_reader.vault
+from coffer_reader.keys import Key
 
 
-def mappings(process: int) -> list[tuple[str, bytes]]:
-    """What the process can read: the line of each mapping, and its bytes."""
-    found = []
+@dataclasses.dataclass
+class Mapping:
+    """A part of what a process can read."""
+
+    line: str
+    flags: list[str]
+    contents: bytes
+
+    @property
+    def is_dumped(self) -> bool:
+        """Whether the kernel takes it into a core dump: not with the flag `dd`, which MADV_DONTDUMP sets (proc_pid_smaps(5))."""
+        return "dd" not in self.flags
+
+
+def is_searched(line: str) -> bool:
+    """Whether a process can have written there: not into the kernel's own mappings, nor where a file is only read."""
+    _, access, _, _, inode, *name = line.split()
+    return access[0] == "r" and (access[1] == "w" or inode == "0") and name[:1] not in (["[vvar]"], ["[vvar_vclock]"], ["[vsyscall]"])
+
+
+def mappings(process: int) -> list[Mapping]:
+    """What the process can read, and may have written."""
+    found, line = [], ""
     with open(f"/proc/{process}/mem", "rb", 0) as memory:
-        for line in pathlib.Path(f"/proc/{process}/maps").read_text().splitlines():
-            start, stop = (int(part, 16) for part in line.split(" ", 1)[0].split("-"))
-            # The kernel's own cannot be read, nor what the process itself has closed.
-            if line.split()[1][0] != "r" or "[vvar" in line or "[vsyscall]" in line:
-                continue
-            memory.seek(start)
-            contents = b""
-            while start + len(contents) < stop:
-                try:
-                    part = memory.read(stop - start - len(contents))
-                except OSError:
-                    break
-                if not part:
-                    break
-                contents += part
-            found.append((line, contents))
+        for row in pathlib.Path(f"/proc/{process}/smaps").read_text().splitlines():
+            if re.match(r"[0-9a-f]+-[0-9a-f]+ ", row):
+                line = row
+            # The last row of a mapping.
+            elif row.startswith("VmFlags:") and is_searched(line):
+                start, stop = (int(part, 16) for part in line.split(" ", 1)[0].split("-"))
+                found.append(Mapping(line, row.split()[1:], contents_of(memory, start, stop)))
     return found
+
+
+def contents_of(memory, start: int, stop: int) -> bytes:
+    memory.seek(start)
+    contents = b""
+    while start + len(contents) < stop:
+        try:
+            part = memory.read(stop - start - len(contents))
+        except OSError:  # What the process itself has closed.
+            break
+        if not part:
+            break
+        contents += part
+    return contents
 
 
 def forms(secret: bytes) -> dict[str, bytes]:
@@ -44,16 +77,48 @@ def forms(secret: bytes) -> dict[str, bytes]:
     return text
 
 
-def find(process: int, secrets: dict[str, bytes]) -> list[str]:
-    """Where any of the secrets is, in whatever form, with the bytes around it."""
+@dataclasses.dataclass
+class Find:
+    """A secret in memory, with the bytes around it."""
+
+    name: str
+    form: str
+    mapping: Mapping
+    at: int
+    around: bytes
+
+    def __str__(self) -> str:
+        return f"{self.name}, {self.form}, at {self.at:#x} of {' '.join(self.mapping.line.split())}: {self.around!r}"
+
+
+def find(process: int, secrets: dict[str, bytes]) -> list[Find]:
+    """Where any of the secrets is, in whatever form."""
     maps = mappings(process)
     found = []
     for name, secret in secrets.items():
         for form, wanted in forms(secret).items():
-            for line, contents in maps:
-                at = contents.find(wanted)
+            for mapping in maps:
+                at = mapping.contents.find(wanted)
                 while at >= 0:
-                    around = contents[max(0, at - 48) : at + len(wanted) + 48]
-                    found.append(f"{name}, {form}, at {at:#x} of {' '.join(line.split())}: {around!r}")
-                    at = contents.find(wanted, at + 1)
+                    around = mapping.contents[max(0, at - 48) : at + len(wanted) + 48]
+                    found.append(Find(name, form, mapping, at, around))
+                    at = mapping.contents.find(wanted, at + 1)
+    return found
+
+
+def keys_of_vault(store: pathlib.Path, store_key: Key, secret: Key) -> dict[str, bytes]:
+    """The key that the slots open, and those derived from it, as the reader of the format finds them."""
+    found: dict[str, bytes] = {}
+    derive = coffer_reader.vault.hkdf
+
+    def noting(key: bytes, salt: bytes, info: str) -> bytes:
+        found["key of the vault"] = key
+        found[info] = derive(key, salt, info)
+        return found[info]
+
+    coffer_reader.vault.hkdf = noting
+    try:
+        coffer_reader.read(store, store_key, secret)
+    finally:
+        coffer_reader.vault.hkdf = derive
     return found

@@ -11,6 +11,7 @@ import subprocess
 
 from coffer_reader.ciphers import hkdf
 from forging import Keys
+from memory import find
 from registry import attempt
 from samples import Outcomes, home, once
 from workshop import BINARIES, Home, NotAllowed, Place, Skip, as_root, found_in, run, until
@@ -93,26 +94,6 @@ def secrets_of(place: Place) -> dict:
     return found
 
 
-def memory(pid: int) -> list:
-    """What a process can read: where, its flags, its bytes."""
-    parts, name = [], None
-    for line in pathlib.Path(f"/proc/{pid}/smaps").read_text().splitlines():
-        match = re.match(r"([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ \S+ *(.*)", line)
-        if match:
-            name = (int(match[1], 16), int(match[2], 16), match[3], match[4])
-        elif line.startswith("VmFlags:") and name[2].startswith("r") and name[3] not in ("[vvar]", "[vsyscall]"):
-            parts.append((*name, line.split()[1:]))
-    found = []
-    with open(f"/proc/{pid}/mem", "rb", buffering=0) as file:
-        for start, end, _, where, flags in parts:
-            try:
-                file.seek(start)
-                found.append((where, flags, file.read(end - start)))
-            except (OSError, OverflowError):
-                continue
-    return found
-
-
 @attempt("Keys stay in memory")
 def in_memory(threat) -> None:
     """while prefs has a store open"""
@@ -128,12 +109,10 @@ def in_memory(threat) -> None:
         core = re.search(r"Max core file size +(\S+) +(\S+)", limits)
         owner = os.stat(f"/proc/{process.pid}/maps").st_uid
         outside, inside = [], 0
-        for where, flags, data in memory(process.pid):
-            for name, key in secrets_of(place).items():
-                if key in data:
-                    inside += 1
-                    if "dd" not in flags:
-                        outside.append(f"{name} in {where or 'anonymous memory'} with {' '.join(flags)}")
+        for found in find(process.pid, secrets_of(place)):
+            inside += 1
+            if found.mapping.is_dumped:
+                outside.append(f"{found.name}, {found.form}, in {found.mapping.line}")
         arguments = (
             pathlib.Path(f"/proc/{process.pid}/cmdline").read_bytes() + pathlib.Path(f"/proc/{process.pid}/environ").read_bytes()
         )
