@@ -22,7 +22,7 @@ from coffer_reader.ciphers import hkdf
 from coffer_reader.keys import KeyFile, Passphrase
 from forging import Keys
 from memory import find, keys_of_vault
-from program import Channel, Descriptor, Page
+from program import Descriptor, Page
 
 SECURITY = pathlib.Path(__file__).resolve().parents[2] / "SECURITY.md"
 # How a secret is found, the best first.
