@@ -163,10 +163,11 @@ def exchanging(person: Person) -> Iterator[tuple[str, list[str]]]:
     carrier.mkdir()
     person.do("fleet", "create", "team", "--at", f"file://{carrier}", "-c", "open", "-c", "closed")
     with person.running("fleet", "run") as child:
-        before = sum(1 for _ in carrier.rglob("*"))
-        person.do("set", "open/more", "1")
-        if not until(lambda: sum(1 for _ in carrier.rglob("*")) > before):
-            raise AssertionError("prefs fleet run exchanges nothing")
+        for place, kind in (("open/again", "text"), ("closed/again", "sealed")):
+            before = sum(1 for _ in carrier.rglob("*"))
+            person.do("set", place, "--secret", "-", input=person.values[kind].encode())
+            if not until(lambda: sum(1 for _ in carrier.rglob("*")) > before):
+                raise AssertionError(f"prefs fleet run does not exchange {place}")
         yield "`prefs fleet run`, after exchanges", person.row(child.pid)
         person.do("lock")
         if not until(lambda: "no" == person.row(child.pid)[COLUMNS.index("keys of the vault")]):
