@@ -2,10 +2,6 @@ import Dispatch
 import Foundation
 import Synchronization
 
-#if canImport(Glibc)
-  import Glibc
-#endif
-
 /// Clocks and counters.
 enum Measure {
   static func nanoseconds() -> UInt64 { DispatchTime.now().uptimeNanoseconds }
@@ -78,15 +74,12 @@ enum Measure {
   }
 
   /// The nanoseconds of the longest run of `operation`, which another thread runs again and again until `body` is done.
-  ///
-  /// Where the system permits it, that thread keeps its processor. Else the longest of millions is the time that another one had it.
   static func longestNanoseconds(
     of operation: @escaping @Sendable () throws -> Void, during body: () throws -> Void
   ) throws -> Double {
     let companion = Companion()
     let (hasBegun, hasEnded) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
     let thread = Thread {
-      keepProcessor()
       let longest = Result {
         try operation()
         hasBegun.signal()
@@ -109,15 +102,6 @@ enum Measure {
     hasEnded.wait()
     try result.get()
     return try Double(companion.longest.withLock { try $0.get() })
-  }
-
-  /// Lets no other thread interrupt this one: `SCHED_FIFO`, which root may ask for (sched(7)).
-  private static func keepProcessor() {
-    #if canImport(Glibc)
-      var parameters = sched_param()
-      parameters.sched_priority = 1
-      pthread_setschedparam(pthread_self(), SCHED_FIFO, &parameters)
-    #endif
   }
 
   // MARK: Processor time

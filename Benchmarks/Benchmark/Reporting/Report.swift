@@ -123,6 +123,6 @@ struct Report {
     write-ahead log: NORMAL is `MDB_NOMETASYNC` there, which waits for the disk once a commit, and not never. `UserDefaults` is
     Foundation's for this system. In processes of their own the symbols of all contenders are bound before the clock starts,
     as those of a static tool are. In P5 plain SQLite and the storage layer go through one thin handle
-    and make no `String` of what they read; the others do. In "waits" the thread that waits keeps its processor, if root measures.
+    and make no `String` of what they read; the others do.
     """
 }
