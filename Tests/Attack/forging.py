@@ -32,6 +32,14 @@ class Keys:
             for epoch in self.envelope.epochs
         }
 
+    def named(self) -> dict:
+        """Each key that a program with an open store has."""
+        found = {"the root key": self.root}
+        for number, key in self.epochs.items():
+            found[f"the key of epoch {number}"] = key
+            found[f"the page key of epoch {number}"] = hkdf(key, self.id, "coffer v1 page")
+        return found
+
     def pages(self, plain: bytes) -> bytes:
         """All pages under the newest epoch."""
         newest = max(self.epochs)

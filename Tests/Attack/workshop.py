@@ -162,6 +162,13 @@ class Home:
             process.stderr.close()
 
 
+def ask(child: subprocess.Popen, *requests: str) -> list:
+    """The answers to requests, each of which has one."""
+    child.stdin.write("".join(f"{request}\n" for request in requests).encode())
+    child.stdin.flush()
+    return [child.stdout.readline().decode() for _ in requests]
+
+
 def until(condition: Any, seconds: float = 20) -> bool:
     """Waits until something is so."""
     end = time.monotonic() + seconds

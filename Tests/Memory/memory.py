@@ -28,21 +28,15 @@ class Mapping:
         return "dd" not in self.flags
 
 
-def is_searched(line: str) -> bool:
-    """Whether a process can have written there: not into the kernel's own mappings, nor where a file is only read."""
-    _, access, _, _, inode, *name = line.split()
-    return access[0] == "r" and (access[1] == "w" or inode == "0") and name[:1] not in (["[vvar]"], ["[vvar_vclock]"], ["[vsyscall]"])
-
-
 def mappings(process: int) -> list[Mapping]:
-    """What the process can read, and may have written."""
+    """What the process can read."""
     found, line = [], ""
     with open(f"/proc/{process}/mem", "rb", 0) as memory:
         for row in pathlib.Path(f"/proc/{process}/smaps").read_text().splitlines():
             if re.match(r"[0-9a-f]+-[0-9a-f]+ ", row):
                 line = row
-            # The last row of a mapping.
-            elif row.startswith("VmFlags:") and is_searched(line):
+            # The last row of a mapping. The kernel's own cannot be read.
+            elif row.startswith("VmFlags:") and line.split()[1][0] == "r" and "[vvar" not in line and "[vsyscall]" not in line:
                 start, stop = (int(part, 16) for part in line.split(" ", 1)[0].split("-"))
                 found.append(Mapping(line, row.split()[1:], contents_of(memory, start, stop)))
     return found

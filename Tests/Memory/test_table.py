@@ -16,9 +16,8 @@ from collections.abc import Iterator
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Attack"))
 
-from workshop import BINARIES, Home, clean_up, processes, until
+from workshop import BINARIES, Home, ask, clean_up, processes, until
 
-from coffer_reader.ciphers import hkdf
 from coffer_reader.keys import KeyFile, Passphrase
 from forging import Keys
 from memory import find, keys_of_vault
@@ -52,13 +51,11 @@ class Person(Home):
         key = KeyFile.read(self.key)
         copy = self.folder / "copy.coffer"
         self.do("backup", copy)
-        # A backup has other keys.
-        keys = Keys(self.store.read_bytes(), key)
-        pages = {f"of pages, epoch {number}": hkdf(epoch, keys.id, "coffer v1 page") for number, epoch in keys.epochs.items()}
         vault = keys_of_vault(copy, key, Passphrase(self.passphrase.encode()))
         return dict(zip(COLUMNS, (
             {"key": key.material, "line": self.key.read_bytes().strip()},
-            {"root": keys.root, **{f"of epoch {number}": epoch for number, epoch in keys.epochs.items()}, **pages},
+            # A backup has other keys.
+            Keys(self.store.read_bytes(), key).named(),
             {"passphrase": self.passphrase.encode()}, vault,
             *({kind: value.encode()} for kind, value in self.values.items()))))
 
@@ -75,20 +72,6 @@ class Person(Home):
             found = find(process, needles)
             row.append(ORDINARY if any(one.mapping.is_dumped for one in found) else PROTECTED if found else NOWHERE)
         return row
-
-
-class Server:
-    """`prefs serve`, asked line by line."""
-
-    def __init__(self, child: subprocess.Popen) -> None:
-        self.child = child
-        self.child.stdout.readline()
-
-    def get(self, collection: str, key: str) -> dict:
-        request = {"id": 1, "do": "get", "collection": collection, "key": key, "reveal": True}
-        self.child.stdin.write(json.dumps(request).encode() + b"\n")
-        self.child.stdin.flush()
-        return json.loads(self.child.stdout.readline())["ok"]
 
 
 def printing(person: Person) -> Iterator[tuple[str, list[str]]]:
@@ -128,13 +111,18 @@ def watching(person: Person) -> Iterator[tuple[str, list[str]]]:
 def serving(person: Person) -> Iterator[tuple[str, list[str]]]:
     person.unlock()
     with person.running("serve", stdin=subprocess.PIPE) as child:
-        server = Server(child)
-        values = [server.get(*place)["value"] for place in (("closed", "token"), ("open", "token"), ("open", "text"))]
+        child.stdout.readline()
+
+        def get(collection: str, key: str) -> dict:
+            request = {"id": 1, "do": "get", "collection": collection, "key": key, "reveal": True}
+            return json.loads(ask(child, json.dumps(request))[0])["ok"]
+
+        values = [get(*place)["value"] for place in (("closed", "token"), ("open", "token"), ("open", "text"))]
         if values != [{"$secret": person.values["sealed"]}, {"$secret": person.values["secret"]}, person.values["text"]]:
             raise AssertionError(f"prefs serve reads other values: {values}")
         yield "`prefs serve`, values read", person.row(child.pid)
         person.do("lock")
-        if not until(lambda: "value" not in server.get("closed", "token")):
+        if not until(lambda: "value" not in get("closed", "token")):
             raise AssertionError("prefs serve is not locked")
         yield "`prefs serve`, after `prefs lock`", person.row(child.pid)
         child.stdin.close()
@@ -143,11 +131,13 @@ def serving(person: Person) -> Iterator[tuple[str, list[str]]]:
 def showing(person: Person) -> Iterator[tuple[str, list[str]]]:
     with contextlib.closing(Page(person)) as page:
         session = page.session()
+
         def call(name: str, request=None) -> bytes:
             status, _, body = page.call(name, request, session=session)
             if status != 200:
                 raise AssertionError(f"{name}: status {status}, {body!r}")
             return body
+
         call("unlock", person.passphrase.encode())
         for collection, key in (("closed", "token"), ("open", "token")):
             call("reveal", {"collection": collection, "key": key})
@@ -170,7 +160,7 @@ def exchanging(person: Person) -> Iterator[tuple[str, list[str]]]:
                 raise AssertionError(f"prefs fleet run does not exchange {place}")
         yield "`prefs fleet run`, after exchanges", person.row(child.pid)
         person.do("lock")
-        if not until(lambda: "no" == person.row(child.pid)[COLUMNS.index("keys of the vault")]):
+        if not until(lambda: not find(child.pid, person.needles["keys of the vault"])):
             raise AssertionError("prefs fleet run is not locked")
         yield "`prefs fleet run`, after `prefs lock`", person.row(child.pid)
 

@@ -9,7 +9,6 @@ import secrets
 import signal
 import subprocess
 
-from coffer_reader.ciphers import hkdf
 from forging import Keys
 from memory import find
 from registry import attempt
@@ -84,14 +83,10 @@ def shows(threat) -> None:
 
 def secrets_of(place: Place) -> dict:
     """What opens the store, in the forms that memory may have."""
-    data = place.store.read_bytes()
-    keys = Keys(data, place.secret)
-    found = {"the key file's key": place.secret.material, "the root key": keys.root}
-    for number, key in keys.epochs.items():
-        found[f"the key of epoch {number}"] = key
-        found[f"the page key of epoch {number}"] = hkdf(key, keys.id, "coffer v1 page")
-    found["the digits of the key file"] = place.key.read_bytes()[13:77]
-    return found
+    return {
+        "the key file's key": place.secret.material, **Keys(place.store.read_bytes(), place.secret).named(),
+        "the digits of the key file": place.key.read_bytes()[13:77],
+    }
 
 
 @attempt("Keys stay in memory")

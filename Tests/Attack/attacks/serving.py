@@ -13,7 +13,7 @@ import subprocess
 
 from registry import attempt
 from samples import refused
-from workshop import BINARIES, NOBODY, Home, NotAllowed, Place, as_root, started, until
+from workshop import BINARIES, NOBODY, Home, NotAllowed, Place, as_root, ask, started, until
 
 SECRET = "sesame-of-serve"
 
@@ -32,13 +32,6 @@ def server(place: Place, *words, **options):
         child.wait()
         child.stdin.close()
         child.stdout.close()
-
-
-def ask(child: subprocess.Popen, *requests: str) -> list:
-    """The answers to requests, each of which has one."""
-    child.stdin.write("".join(f"{request}\n" for request in requests).encode())
-    child.stdin.flush()
-    return [child.stdout.readline().decode() for _ in requests]
 
 
 def with_secrets() -> Place:
