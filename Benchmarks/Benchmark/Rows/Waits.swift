@@ -1,11 +1,15 @@
 import Coffer
 
 /// The longest wait of a read or a `set` during large operations.
+///
+/// Beside it the longest gap in a thread that only reads the clock during the same: so long the system kept the processor from
+/// a thread that waits for nothing.
 enum Waits {
   private static let keyCount = 100_000
+  private static let clock = "the clock alone"
 
   private static func work(_ name: String) -> Work {
-    Work(row: "waits", name: "longest of all \(name)", unit: .microseconds)
+    Work(row: "waits", name: "longest of all \(name)", unit: .microseconds, baseline: clock)
   }
 
   static func row(_ folder: Folder) throws -> Row {
@@ -24,15 +28,18 @@ enum Waits {
       _ name: String, of operation: @escaping @Sendable () throws -> Void,
       preparing prepare: @escaping () throws -> Void,
       _ body: @escaping () throws -> Void
-    ) -> Measurement {
-      Measurement(work(name), coffer.name) { _ in
-        try Measure.median(of: 3) {
-          try prepare()
-          return try Measure.longestNanoseconds(of: operation, during: body) / 1000
+    ) -> [Measurement] {
+      let operations: [(String, @Sendable () throws -> Void)] = [(coffer.name, operation), (clock, {})]
+      return operations.map { contender, operation in
+        Measurement(work(name), contender) { _ in
+          try Measure.median(of: 3) {
+            try prepare()
+            return try Measure.longestNanoseconds(of: operation, during: body) / 1000
+          }
         }
       }
     }
-    return Row(measurements: [
+    let measurements = [
       row("reads of a key while 10,000 are flushed", of: read, preparing: { try set(10_000) }, coffer.flush),
       row("reads of a key while \(keyCount.grouped) are flushed", of: read, preparing: { try set() }, coffer.flush),
       row("sets of a key while \(keyCount.grouped) are flushed", of: change, preparing: { try set() }, coffer.flush),
@@ -45,6 +52,7 @@ enum Waits {
           coffer.proxy.cacheByteLimit = 0
           coffer.proxy.cacheByteLimit = limit
         }, { try set() }),
-    ])
+    ]
+    return Row(measurements: Array(measurements.joined()))
   }
 }

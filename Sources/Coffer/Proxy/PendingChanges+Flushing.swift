@@ -64,9 +64,11 @@ extension PendingChanges {
     cancellation: Cancellation? = nil, _ body: () throws -> (Result, OwnChange?)
   ) throws -> Result {
     var meter = FlushMeter(state)
-    defer { finishFlush() }
+    var taken: [PendingBatches.Batch] = []
+    // The lists of thousands of items are freed here, after that, and without the lock.
+    defer { withExtendedLifetime(taken) { finishFlush() } }
     return try session.writing(synchronization, cancellation: cancellation) {
-      let taken = try take(through: number, for: session)
+      taken = try take(through: number, for: session)
       meter.didTake(taken, count)
       try apply(taken, through: number, to: session)
       let (result, ownChange) = try body()

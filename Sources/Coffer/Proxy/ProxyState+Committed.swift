@@ -103,7 +103,7 @@ extension ProxyState {
   }
 
   /// Enough to evict what one read has added; with more steps, a read would do the work of flushes.
-  private static let stepsAfterRead = 16
+  private static let stepsAfterRead = 64
 
   private func countOfCommits(_ session: Session) throws -> UInt64? {
     let (isClosed, counter) = lock.withShared { (pending.isClosed, known.counter) }

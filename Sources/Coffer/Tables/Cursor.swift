@@ -51,10 +51,9 @@ package final class Cursor {
     let dates: ItemDates
   }
 
+  /// Where it is while it has no `statement`.
   private enum Position {
     case beforeStart
-    /// On a row of `statement`, which is nil in all others.
-    case reading
     /// On a row read in advance, nil before the first; the others are in `rest`.
     case loaded(Row?)
     case atEnd
@@ -71,9 +70,7 @@ package final class Cursor {
   /// Items expired by then are skipped.
   private let time: Int64
   @exclusivity(unchecked) private var position = Position.beforeStart
-  /// Taken from the connection during the read, for this cursor alone.
-  ///
-  /// Each row asks for it first: to look at `position` takes longer, for what that may hold is retained.
+  /// On the current row; taken from the connection during the read, for this cursor alone.
   @exclusivity(unchecked) private var statement: Statement?
   @exclusivity(unchecked) private var rest: ArraySlice<Row> = []
 
@@ -107,7 +104,7 @@ package final class Cursor {
     case .beforeStart: return try step(begin())
     case .loaded: return takeLoaded()
     case .failed(let error): throw error
-    case .atEnd, .reading: return false
+    case .atEnd: return false
     }
   }
 
@@ -135,7 +132,6 @@ package final class Cursor {
   private func begin() throws -> Statement {
     let statement = try connection.takeStatement(sql)
     self.statement = statement
-    position = .reading
     statement.bind(collection, at: 1)
     statement.bind(text: range.lower, at: 2)
     // "An INTEGER or REAL value is less than any TEXT or BLOB value. … A TEXT value is less than a BLOB value":
@@ -174,11 +170,14 @@ package final class Cursor {
   func loadRest() throws {
     var row: Row?
     do {
-      switch position {
-      case .beforeStart: break
-      case .reading: row = try read()
-      case .loaded, .atEnd: return
-      case .failed(let error): throw error
+      if statement != nil {
+        row = try read()
+      } else {
+        switch position {
+        case .beforeStart: break
+        case .loaded, .atEnd: return
+        case .failed(let error): throw error
+        }
       }
       while try advance() { rest.append(try read()) }
       position = .loaded(row)
@@ -243,7 +242,7 @@ package final class Cursor {
       switch position {
       case .loaded(let row): row
       case .failed(let error): throw error
-      case .beforeStart, .reading, .atEnd: nil
+      case .beforeStart, .atEnd: nil
       }
     }
   }

@@ -167,7 +167,10 @@ import Testing
     var counts = [1000]
     var isMore = true
     while isMore {
-      isMore = proxy.state.lock.withExclusive { proxy.state.sweepSome() }
+      var leftovers = ItemTable.Leftovers()
+      isMore = proxy.state.lock.withExclusive { proxy.state.sweepSome(into: &leftovers) }
+      let evictedCount = counts[counts.count - 1] - proxy.state.items.count
+      #expect(leftovers.items.count == evictedCount, "they are freed without the lock")
       counts.append(proxy.state.items.count)
     }
     #expect(zip(counts, counts.dropFirst()).allSatisfy { $0 - $1 <= ItemTable.slotsPerStep })

@@ -126,8 +126,22 @@ struct ItemTable: ~Copyable {
     item.cost = cost
   }
 
-  /// How many slots of the table one step examines.
-  static let slotsPerStep = 256
+  /// How many slots of the table one step examines: so few that their items fit into a list that is quickly allocated.
+  static let slotsPerStep = 64
+
+  /// What a step has removed from the table: freeing memory may take milliseconds, so it is done without the lock.
+  struct Leftovers {
+    fileprivate(set) var items: [ProxyItem] = []
+    fileprivate var slots: ZeroedMemory?
+
+    /// Has room for one step.
+    init() { items.reserveCapacity(slotsPerStep) }
+
+    mutating func free() {
+      items.removeAll(keepingCapacity: true)
+      slots = nil
+    }
+  }
 
   /// Some items may have become evictable: the limit was set, or a flush was settled.
   func expectEvictions() { storage.pointee.vainSlotCount = 0 }
@@ -135,7 +149,8 @@ struct ItemTable: ~Copyable {
   /// One step of evicting items that were not read since the last sweep, until the cache is within its limit.
   ///
   /// - Returns: Whether there is more to do.
-  func sweepSome() -> Bool {
+  func sweepSome(into leftovers: inout Leftovers) -> Bool {
+    leftovers.slots = storage.pointee.items.takeRetired()
     if storage.pointee.items.isGrowing {
       storage.pointee.items.move(slotCount: Self.slotsPerStep)
       return true
@@ -147,6 +162,7 @@ struct ItemTable: ~Copyable {
       guard Self.mayGo(item) else { return false }
       storage.pointee.byteCount -= item.cost
       item.collection.isComplete = false
+      leftovers.items.append(item)
       return true
     }
     if count < before { storage.pointee.items.shrink() }

@@ -108,17 +108,20 @@ final class ProxyState: @unchecked Sendable {
   ///
   /// - Parameter stepCount: The maximum number of steps; a reader need not evict what others have added.
   func sweep(stepCount: Int = .max) {
+    var leftovers = ItemTable.Leftovers()
     for _ in 0..<stepCount {
-      guard lock.withExclusive({ sweepSome() }) else { return }
+      let isMore = lock.withExclusive { sweepSome(into: &leftovers) }
+      leftovers.free()
+      guard isMore else { return }
     }
   }
 
-  /// One step.
+  /// One step; see `ItemTable`.
   ///
   /// - Returns: Whether there is more to do.
-  func sweepSome() -> Bool {
+  func sweepSome(into leftovers: inout ItemTable.Leftovers) -> Bool {
     // Unsettled batches refer to items without keeping them; the flush calls this when it has settled them.
-    pending.settling == nil && items.sweepSome()
+    pending.settling == nil && items.sweepSome(into: &leftovers)
   }
 }
 
