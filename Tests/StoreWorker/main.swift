@@ -353,10 +353,15 @@ case "change-keys":
   say(recoveryKey.text.withUnsafeBytes { String(decoding: $0, as: UTF8.self) })
 
 case "rotate":
-  // Prints when it begins.
+  // rotate … [FRACTION]: prints when it begins, and, when so much is done, "there", and then waits to be killed.
+  let fraction = rest.first.map { Double($0)! } ?? .infinity
   let database = try open()
   say("begins")
-  try database.rotate()
+  try database.rotate { done in
+    guard done >= fraction else { return }
+    say("there")
+    while true { pause() }
+  }
 
 case "expire":
   // expire … : runs each line, with a clock that the lines set, and prints "ok" or what is wrong; see `ExpiringWorker`.
