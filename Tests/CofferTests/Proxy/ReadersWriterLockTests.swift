@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import Testing
 
 @testable import Coffer
@@ -99,4 +100,49 @@ private final class Pair: @unchecked Sendable {
     isChanged.wait()
     #expect(pair.count == 1)
   }
+
+  // The mutex that stands in for the thread sanitizer keeps no order.
+  #if os(Linux) && !COFFER_THREAD_SANITIZER
+    /// Runs `body` in a thread, and returns when it waits for something.
+    private func startUntilWaiting(_ group: DispatchGroup, _ body: @escaping @Sendable () -> Void) {
+      // Not a semaphore, which the thread might wait for.
+      let thread = Started()
+      group.enter()
+      Thread.detachNewThread {
+        // PROCESS/task/THREAD
+        let link = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/thread-self")
+        thread.id.store(link?.split(separator: "/").last.flatMap { Int($0) } ?? 0, ordering: .releasing)
+        body()
+        group.leave()
+      }
+      while true {
+        let id = thread.id.load(ordering: .acquiring)
+        // proc_pid_stat(5): the state follows the name, which is in parentheses.
+        if id != 0, let stat = try? String(contentsOfFile: "/proc/self/task/\(id)/stat", encoding: .utf8),
+          stat.split(separator: ")").last?.hasPrefix(" S") == true
+        {
+          return
+        }
+        sched_yield()
+      }
+    }
+
+    private final class Started: Sendable { let id = Atomic<Int>(0) }
+    private final class Seen: Sendable { let count = Atomic<Int>(-1) }
+
+    @Test("A read that waits for a change comes before the next change, so that a flush of many steps holds no read up")
+    func turns() {
+      let pair = pair
+      for round in 0..<100 {
+        let areDone = DispatchGroup()
+        let seen = Seen()
+        pair.lock.withExclusive {
+          startUntilWaiting(areDone) { seen.count.store(pair.count, ordering: .releasing) }
+          startUntilWaiting(areDone) { pair.change() }
+        }
+        areDone.wait()
+        #expect(seen.count.load(ordering: .acquiring) == round && pair.count == round + 1)
+      }
+    }
+  #endif
 }

@@ -14,8 +14,9 @@ import Synchronization
 ///
 /// Readers count themselves in stripes, each on its own cache line, so that readers on different cores never wait for each
 /// other, not even for a cache line. A writer sets a flag and waits until no reader is counted; a reader that finds the flag
-/// after counting itself uncounts itself. Reads must be short and must not wait for anything, not even for a nested read,
-/// because a writer spins until they are done.
+/// after counting itself uncounts itself, and counts itself again in its turn among the writers: then the next one waits for it,
+/// even if one comes after another, as in a flush. Reads must be short and must not wait for anything, not even for a nested
+/// read, because a writer spins until they are done.
 ///
 /// This is Dekker's pattern: each side writes its own word, then reads the other's, all sequentially consistent, so that one
 /// of the two sees the other. If a thread has a stripe to itself, counting takes one store with a barrier on entry and a
@@ -53,19 +54,23 @@ struct ReadersWriterLock: ~Copyable, @unchecked Sendable {
     let number = ThreadNumber.current(key)
     let stripe = stripe(number)
     let isOwned = ThreadNumber.owned.contains(number)
-    while true {
-      if isOwned {
-        assert(stripe.pointee.load(ordering: .relaxed) == 0, "a read lock is held already")
-        stripe.pointee.store(1, ordering: .sequentiallyConsistent)
-      } else {
-        stripe.pointee.wrappingAdd(1, ordering: .sequentiallyConsistent)
-      }
-      if !isChanging.load(ordering: .sequentiallyConsistent) { break }
+    enter(stripe, isOwned)
+    if isChanging.load(ordering: .sequentiallyConsistent) {
       leave(stripe, isOwned)
-      waitForWriter()
+      enterInTurn(stripe, isOwned)
     }
     defer { leave(stripe, isOwned) }
     return try body()
+  }
+
+  @inline(__always)
+  private func enter(_ stripe: UnsafeMutablePointer<Stripe>, _ isOwned: Bool) {
+    if isOwned {
+      assert(stripe.pointee.load(ordering: .relaxed) == 0, "a read lock is held already")
+      stripe.pointee.store(1, ordering: .sequentiallyConsistent)
+    } else {
+      stripe.pointee.wrappingAdd(1, ordering: .sequentiallyConsistent)
+    }
   }
 
   @inline(__always)
@@ -78,8 +83,8 @@ struct ReadersWriterLock: ~Copyable, @unchecked Sendable {
   }
 
   @inline(never)
-  private func waitForWriter() {
-    writers.withLock { _ in }
+  private func enterInTurn(_ stripe: UnsafeMutablePointer<Stripe>, _ isOwned: Bool) {
+    writers.withLock { _ in enter(stripe, isOwned) }
   }
 
   @inline(__always)
