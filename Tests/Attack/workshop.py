@@ -147,7 +147,7 @@ class Home:
         return json.loads(self.do("export", "--reveal", "--format", "json", *words))
 
     @contextlib.contextmanager
-    def running(self, *words: Any, ready: Optional[bytes] = None, **options: Any) -> Iterator[subprocess.Popen]:
+    def running(self, *words: Any, **options: Any) -> Iterator[subprocess.Popen]:
         """A program that runs meanwhile; it is killed in the end."""
         process = started(
             [BINARIES / "prefs", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -158,8 +158,9 @@ class Home:
         finally:
             process.kill()
             process.wait()
-            process.stdout.close()
-            process.stderr.close()
+            for stream in (process.stdin, process.stdout, process.stderr):
+                if stream:
+                    stream.close()
 
 
 def ask(child: subprocess.Popen, *requests: str) -> list:

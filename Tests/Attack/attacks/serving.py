@@ -18,22 +18,6 @@ from workshop import BINARIES, NOBODY, Home, NotAllowed, Place, as_root, ask, st
 SECRET = "sesame-of-serve"
 
 
-@contextlib.contextmanager
-def server(place: Place, *words, **options):
-    """A server, and its first line."""
-    child = started(
-        [BINARIES / "prefs", "serve", *place.options(), *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        **{**place.home.options(), **options},
-    )
-    try:
-        yield child
-    finally:
-        child.kill()
-        child.wait()
-        child.stdin.close()
-        child.stdout.close()
-
-
 def with_secrets() -> Place:
     place = Place(Home("served"), "served")
     place.do("set", "web/port", "80")
@@ -92,7 +76,7 @@ def not_asked(threat) -> None:
         '{"id":3,"do":"snapshot","collections":["web"]}', '{"id":4,"do":"watch","collections":["web"],"values":true}',
         '{"id":5,"do":"describe","collection":"web","key":"token"}', '{"id":6,"do":"get","collection":"web","key":"token","reveal":1}',
     ]
-    with server(place) as child:
+    with place.running("serve", stdin=subprocess.PIPE) as child:
         child.stdout.readline()
         answers = ask(child, *requests)
         place.do("set", "--secret", "web/token", "-", input=f"{SECRET}-new".encode())
@@ -105,7 +89,7 @@ def not_asked(threat) -> None:
 
     place.do("seal", "web", "--vault-key-file", place.vault_key)
     hidden = place.vault_key.rename(place.folder / "elsewhere")
-    with server(place) as child:
+    with place.running("serve", stdin=subprocess.PIPE) as child:
         child.stdout.readline()
         answer = ask(child, '{"id":1,"do":"snapshot","collections":["web"],"reveal":true}')[0]
     hidden.rename(place.vault_key)
@@ -119,7 +103,7 @@ def no_requests(threat) -> None:
         "", "{", "[]", "null", "{}", '{"id":1}', '{"id":1,"do":"nothing"}', '{"id":{},"do":"get"}', "[" * 100_000, '{"id":1,"id":2,"do":"get"}',
         '{"id":1,"do":"set","key":"a","value":1e999}', '{"id":99999999999999999999,"do":"get"}', '{"id":1,"do":"get","key":"\\ud800"}', "\x00", "é" * 1000,
     ]
-    with server(place) as child:
+    with place.running("serve", stdin=subprocess.PIPE) as child:
         child.stdout.readline()
         answers = ask(child, *lines)
         wrong = [line[:40] for line, answer in zip(lines, answers) if '"error"' not in answer]
