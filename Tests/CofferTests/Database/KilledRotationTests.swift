@@ -21,7 +21,7 @@ import Testing
     }
     let neighbour = try store.startWorker("churn")
     for round in 0..<rounds {
-      // From the beginning, when the new key is in force, to the end, when nothing but the old one is left to drop.
+      // From the first pages that it rewrites to nine tenths of its work; the new key is in force then, and the old one needed.
       let rotator = try store.startWorker("rotate", "\(0.9 * Double(round) / Double(rounds - 1))")
       #expect(rotator.readLine() == "begins" && rotator.readLine() == "there")
       rotator.kill()

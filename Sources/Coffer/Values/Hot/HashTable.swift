@@ -185,6 +185,7 @@ final class ZeroedMemory {
     let zeros =
       byteCount <= Self.smallByteCount
       ? calloc(1, byteCount) : mmap(nil, byteCount, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+    // As Swift's own containers do: no caller could go on without it, and a store survives any end of its process.
     guard let zeros, zeros != MAP_FAILED else { fatalError("out of memory") }
     start = zeros
   }
