@@ -18,6 +18,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Attack"))
 
 from workshop import BINARIES, Home, ask, clean_up, processes, until
 
+from coffer_reader.errors import CofferError
+from coffer_reader.fleet import Fleet, Invitation, load_folder
 from coffer_reader.keys import KeyFile, Passphrase
 from forging import Keys
 from memory import find, keys_of_vault
@@ -147,16 +149,24 @@ def showing(person: Person) -> Iterator[tuple[str, list[str]]]:
         yield "`prefs ui`, after Lock", person.row(page.process.pid)
 
 
+def exchanged(carrier: pathlib.Path, invitation: Invitation) -> set[str]:
+    """What another member finds there."""
+    try:
+        return {f"{record.collection}/{record.key}" for record in Fleet(load_folder(carrier), invitation).records}
+    except CofferError:  # It reads while the program writes.
+        return set()
+
+
 def exchanging(person: Person) -> Iterator[tuple[str, list[str]]]:
     person.unlock()
     carrier = person.folder / "carrier"
     carrier.mkdir()
     person.do("fleet", "create", "team", "--at", f"file://{carrier}", "-c", "open", "-c", "closed")
+    invitation = Invitation.parse(person.do("fleet", "invite", "--role", "reader", "auditor").decode().strip())
     with person.running("fleet", "run") as child:
         for place, kind in (("open/again", "text"), ("closed/again", "sealed")):
-            before = sum(1 for _ in carrier.rglob("*"))
             person.do("set", place, "--secret", "-", input=person.values[kind].encode())
-            if not until(lambda: sum(1 for _ in carrier.rglob("*")) > before):
+            if not until(lambda: place in exchanged(carrier, invitation)):
                 raise AssertionError(f"prefs fleet run does not exchange {place}")
         yield "`prefs fleet run`, after exchanges", person.row(child.pid)
         person.do("lock")
