@@ -91,6 +91,18 @@ struct PlainArgumentsTests {
     }
   }
 
+  @Test("A negative number is the value of an option as it stands")
+  func negativeNumbers() throws {
+    let tool = try Tool()
+    try tool.succeed("set", "web/port", "--int", "80", "--actor", "-5")
+    #expect(try tool.succeed("log", "--json").contains(#""actor":"-5""#))
+    let run = try tool.run(["get", "web/port", "--store", "-7", "--must-exist"], input: "".utf8)
+    #expect(run.message.contains("-7") && !run.message.contains("\0"))
+    let exec = try tool.run(
+      ["exec", "-c", "web", "--prefix", "-5", "--pristine", "--", "/usr/bin/env"], input: "".utf8)
+    #expect(exec.text == "_5PORT=80\n")
+  }
+
   /// The request of a command line as the parser sees it.
   private func parsed(_ arguments: [String]) throws -> any Request {
     let marked = CommandArguments.marked(arguments)
@@ -161,6 +173,10 @@ struct PlainArgumentsTests {
       ["exec", "-c", "a", "-c", "b", "--", "c"], ["exec", "--mask", "--", "a"], ["log", "--verify"], ["log", "a", "b"],
       ["log", "--limit", "-1"], ["log", "--limit", "many"], ["log", "--since", "soon"], ["log", "--env", "e"],
       ["unset", "a"], ["gets", "a"],
+      ["-", "set", "a"], ["-5", "get"], ["-5", "list"], ["-inf", "get"], ["-q", "-.5", "log"], ["-c", "a", "-", "get"],
+      ["set", "a", "5", "--type", "none", "--type", "int"], ["set", "a", "5", "-t", "none", "--type", "int"],
+      ["log", "--limit", "many", "--limit", "3"], ["log", "--since", "soon", "--since", "2d"],
+      ["get", "a", "-o", "b", "--output", "c"],
     ])
   func othersAreParsed(arguments: [String]) {
     #expect(PlainArguments.request(arguments) == nil)
@@ -222,6 +238,7 @@ private struct RandomLines {
     var words: [String] = []
     if Int.random(in: 0..<4, using: &generator) == 0 { words += option(of: Self.common) }
     if Int.random(in: 0..<4, using: &generator) == 0 { words.append(one(of: Self.commonFlags)) }
+    if Int.random(in: 0..<16, using: &generator) == 0 { words.append(one(of: Self.names)) }
     words.append(command.name)
     if command.name != "exec" { words.append(one(of: Self.names)) }
     if command.name == "set" { words.append(one(of: Self.names)) }

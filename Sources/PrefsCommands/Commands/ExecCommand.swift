@@ -111,7 +111,8 @@ struct ExecCommand: ParsableCommand {
   func request() throws -> ExecRequest {
     let collections = try (common.namedCollections.isEmpty ? [""] : common.namedCollections).map(common.inEnvironment)
     return ExecRequest(
-      collections: collections, command: command, prefix: prefix, only: only.map(CommandArguments.value),
+      collections: collections, command: command, prefix: CommandArguments.value(prefix),
+      only: only.map(CommandArguments.value),
       allow: allow.map(CommandArguments.value), pristine: pristine, options: common.ofSession(in: collections))
   }
 

@@ -68,7 +68,8 @@ struct GetCommand: ParsableCommand {
     let reference = try common.reference(key)
     return ValueRequest(
       reference: reference, fallback: fallback.map(CommandArguments.value),
-      json: json, noNewline: noNewline, base64: base64, hex: hex, showOrigin: showOrigin, output: output,
+      json: json, noNewline: noNewline, base64: base64, hex: hex, showOrigin: showOrigin,
+      output: output.map(CommandArguments.value),
       options: common.ofSession(in: reference.certainPlaces))
   }
 }

@@ -119,7 +119,8 @@ struct SetCommand: ParsableCommand {
     let reference = try common.referenceToSet(key)
     return SetRequest(
       reference: reference, value: value.map(CommandArguments.value),
-      type: type ?? shortType?.type, base64: base64, hex: hex, valueFile: valueFile, stripNewline: stripNewline,
+      type: type ?? shortType?.type, base64: base64, hex: hex, valueFile: valueFile.map(CommandArguments.value),
+      stripNewline: stripNewline,
       secret: secret, ifVersion: ifVersion, ifAbsent: ifAbsent, expires: lifetime.expires, due: lifetime.due?.date,
       options: common.ofSession(
         in: reference.certainPlaces, force: declared.force, undeclared: declared.undeclared))

@@ -210,7 +210,7 @@ extension SetRequest {
     guard line.words.count == (file == nil ? 2 : 1) else { return nil }
     // A type by either way, once.
     let types = line.flags.filter(ShortValueType.flags.contains).map { String($0.dropFirst(2)) }
-    let given = types + [line.value("-t", "--type")].compactMap(\.self)
+    let given = types + [line.value("--type")].compactMap(\.self)
     let type = given.first.flatMap(ValueType.init)
     guard given.count <= 1, (type == nil) == given.isEmpty else { return nil }
     let (isSecret, isEncoded) = (line.has("--secret"), line.has("--base64") || line.has("--hex"))

@@ -67,13 +67,13 @@ extension ValueRequest {
   init?(_ line: PlainArguments) throws {
     let forms = ["--json", "--base64", "--hex"].filter { line.has($0) }
     guard line.words.count == 1, forms.count <= 1, !line.has("--json") || !line.has("--show-origin"),
-      line.value("-o", "--output") != ""
+      line.value("--output") != ""
     else { return nil }
     let reference = try line.reference(line.words[0])
     self.init(
       reference: reference, fallback: line.value("--default"), json: line.has("--json"),
       noNewline: line.has("-n", "--no-newline"), base64: line.has("--base64"), hex: line.has("--hex"),
-      showOrigin: line.has("--show-origin"), output: line.value("-o", "--output"),
+      showOrigin: line.has("--show-origin"), output: line.value("--output"),
       options: line.ofSession(in: reference.certainPlaces))
   }
 }

@@ -69,6 +69,9 @@ package struct CommonOptions: ParsableArguments, CommonArguments, Talking {
   package var verbose = false
 
   package mutating func validate() throws {
+    for option in [\Self.store, \.app, \.env, \.keyFile, \.actor, \.vaultKeyFile] {
+      self[keyPath: option] = self[keyPath: option].map(CommandArguments.value)
+    }
     if store == "" { throw ValidationError("--store needs a path.") }
     if app == "" { throw ValidationError("--app needs an identifier, such as org.example.editor.") }
     if env == "" { throw ValidationError("--env needs the name of an environment, such as staging.") }

@@ -29,6 +29,9 @@ struct PlainArguments: CommonArguments {
   var app: String? { options.app }
   var ofSession: SessionOptions { options }
 
+  /// The options of which all values count.
+  private static let repeatable = ["--allow", "--only"]
+
   /// - Parameter arguments: The arguments after the program's name.
   init?(_ arguments: [String]) {
     guard let index = Self.indexOfCommand(in: arguments), let command = Command(arguments[index]) else { return nil }
@@ -54,6 +57,8 @@ struct PlainArguments: CommonArguments {
       if !isBeforeCommand, command.flags.contains(argument) {
         flags.append(argument)
       } else if isWord(argument) {
+        // `-` and negative numbers are words of no command there.
+        if isBeforeCommand { return false }
         words.append(argument)
       } else if argument == "--" {
         program = Array(rest)
@@ -61,7 +66,10 @@ struct PlainArguments: CommonArguments {
       } else if !take(flag: argument) {
         guard let (option, value) = Self.optionAndValue(argument, &rest) else { return false }
         if !isBeforeCommand, command.options.contains(option) {
-          values.append((option, value))
+          let name = option == "-o" ? "--output" : option == "-t" ? "--type" : option
+          // The argument parser also checks a value that a later one replaces.
+          if values.contains(where: { $0.option == name }), !Self.repeatable.contains(name) { return false }
+          values.append((name, value))
         } else if !take(option, value) {
           return false
         }
@@ -127,8 +135,8 @@ struct PlainArguments: CommonArguments {
   /// Whether an option without a value was given, by one of its names.
   func has(_ names: String...) -> Bool { flags.contains { names.contains($0) } }
 
-  /// The value of an option, by one of its names; the last one counts.
-  func value(_ names: String...) -> String? { values.last { names.contains($0.option) }?.value }
+  /// The value of an option, by its long name.
+  func value(_ name: String) -> String? { values.first { $0.option == name }?.value }
 
   /// All values of an option.
   func allValues(_ name: String) -> [String] { values.filter { $0.option == name }.map(\.value) }
