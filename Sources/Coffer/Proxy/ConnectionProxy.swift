@@ -106,7 +106,7 @@ public final class ConnectionProxy: Sendable {
   /// Pending values are visible in any collection, and writes are not filtered.
   public var fetchedCollectionsFilter: CollectionFilter? {
     get { state.lock.withShared { state.filters.fetch } }
-    set { state.lock.withExclusive { state.setFetchFilter(newValue) } }
+    set { _ = state.lock.withExclusive { state.setFetchFilter(newValue) } }
   }
 
   /// The collections that may be written through this proxy; nil, the default, for all.
@@ -114,7 +114,7 @@ public final class ConnectionProxy: Sendable {
   /// A rejected write throws `CofferError.collectionNotAllowed`. Changes that are already pending are written.
   public var writtenCollectionsFilter: CollectionFilter? {
     get { state.lock.withShared { state.filters.write } }
-    set { state.lock.withExclusive { state.setWriteFilter(newValue) } }
+    set { _ = state.lock.withExclusive { state.setWriteFilter(newValue) } }
   }
 
   /// Sets `fetchedCollectionsFilter` and discards all changes that no flush has taken yet, in one step.

@@ -115,7 +115,7 @@ extension PendingChanges {
         // later one.
         return _ = state.settle(through: number, commit: nil, in: end)
       }
-      state.known.ownCommits.append(commit.identity)
+      state.known.willCommit(commit.identity)
       state.pending.markInFlight(commit.identity, through: number, hasMore: hasMore)
     }
   }

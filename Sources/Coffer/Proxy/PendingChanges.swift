@@ -163,16 +163,16 @@ final class PendingChanges: Sendable {
   ///
   /// - Parameter filter: The new fetch filter; nil leaves it.
   func reset(filter: CollectionFilter?? = nil) throws {
-    try resetting {
+    _ = try resetting {
       state.reset()
-      if let filter { state.setFetchFilter(filter) }
+      return filter.flatMap(state.setFetchFilter)
     }
   }
 
-  private func resetting(_ body: () -> Void) throws {
+  private func resetting<Result>(_ body: () -> Result) throws -> Result {
     try state.lock.withExclusive {
       guard !state.pending.isClosed else { throw CofferError.closed }
-      body()
+      return body()
     }
   }
 

@@ -302,7 +302,7 @@ extension ProxyState {
         // Items that followed another name of their setting were not pending.
         if !inFlight.hasMore, !core.hasRenames.load(ordering: .relaxed) { continue }
       }
-      let isOwn = known.ownCommits.contains { $0 == commit.identity }
+      let isOwn = commit.identity.map(known.isOwn) ?? false
       let interests = isOwn ? nil : interests
       if commit.isEverything {
         forgetEverything()
@@ -310,7 +310,9 @@ extension ProxyState {
         continue
       }
       for (name, change) in commit.collections {
-        let collection = items.collection(name.string)
+        // Of one that was never used here there is nothing to forget.
+        guard let collection = interests == nil ? items.knownCollection(name.string) : items.collection(name.string)
+        else { continue }
         if !isOwn { collection.isSealed = nil }
         forget(change, in: collection, name, commit.origin, collection.isHidden == true ? nil : interests)
       }

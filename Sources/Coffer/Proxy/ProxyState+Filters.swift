@@ -9,16 +9,22 @@ struct ProxyFilters {
 }
 
 extension ProxyState {
-  func setFetchFilter(_ filter: CollectionFilter?) {
+  /// - Returns: The former filter, to be released without the lock: what it has captured is user code.
+  func setFetchFilter(_ filter: CollectionFilter?) -> CollectionFilter? {
     settleAll()
+    let former = filters.fetch
     filters.fetch = filter
     filters.fetchCount += 1
     items.setHidden(filter == nil ? false : nil)
+    return former
   }
 
-  func setWriteFilter(_ filter: CollectionFilter?) {
+  /// - Returns: As `setFetchFilter`.
+  func setWriteFilter(_ filter: CollectionFilter?) -> CollectionFilter? {
+    let former = filters.write
     filters.write = filter
     hasWriteFilter.store(filter != nil, ordering: .releasing)
+    return former
   }
 
   /// Asks the fetch filter about a collection, outside the lock: it is user code.

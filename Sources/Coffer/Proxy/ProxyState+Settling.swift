@@ -168,7 +168,6 @@ extension ProxyState {
 
   /// Ends a flush, whether it has committed or failed.
   func endFlush() {
-    let failed = pending.endFlush()
-    known.ownCommits.removeAll { $0 == failed }
+    if let failed = pending.endFlush() { known.didNotCommit(failed) }
   }
 }

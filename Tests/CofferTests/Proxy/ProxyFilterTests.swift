@@ -231,4 +231,28 @@ import Testing
     try proxy.setObject(2, forKey: "k", inCollection: "a", durability: .committed)
     #expect(try committed(inCollection: "a") == 2)
   }
+
+  /// Uses a proxy when it goes.
+  private final class LastWord: Sendable {
+    let proxy: ConnectionProxy
+
+    init(_ proxy: ConnectionProxy) { self.proxy = proxy }
+
+    deinit { _ = try? proxy.hasObject(forKey: "k", inCollection: "a") }
+  }
+
+  private func filter() -> CollectionFilter {
+    let word = LastWord(proxy)
+    return CollectionFilter { _ in withExtendedLifetime(word) { true } }
+  }
+
+  @Test("What a former filter has captured may use the proxy as it goes")
+  func released() throws {
+    proxy.fetchedCollectionsFilter = filter()
+    proxy.fetchedCollectionsFilter = nil
+    proxy.writtenCollectionsFilter = filter()
+    proxy.writtenCollectionsFilter = nil
+    proxy.fetchedCollectionsFilter = filter()
+    try proxy.discardPendingChanges(filter: nil)
+  }
 }

@@ -9,8 +9,8 @@ struct KnownState {
   ///
   /// An older snapshot must no longer be used for committed values: it lacks changes made here.
   var settledNumber: CommitNumber = -1
-  /// Our commits that `number` has not reached: their changes were reported when they were made.
-  var ownCommits: [CommitIdentity] = []
+  /// Our commits that `number` has not reached, oldest first: their changes were reported when they were made.
+  private var ownCommits: [CommitIdentity] = []
   /// Whether some commit could not be followed: the log has to be read before the next one is.
   var missesCommits = false
   /// Which of the successive stores at this path it is of.
@@ -27,6 +27,33 @@ struct KnownState {
   func isUsable(_ snapshot: CommitNumber, unlockCount: Int) -> Bool {
     snapshot == number && snapshot >= settledNumber && self.unlockCount == unlockCount
   }
+
+  // MARK: Our commits
+
+  /// The change log has no more.
+  private static let maximumOwnCount = Int(ChangeLog.maximumRowCount + ChangeLog.sweepInterval)
+
+  mutating func willCommit(_ commit: CommitIdentity) {
+    // A proxy that only writes may never reach them.
+    if ownCommits.count >= 2 * Self.maximumOwnCount { ownCommits.removeFirst(ownCommits.count - Self.maximumOwnCount) }
+    ownCommits.append(commit)
+  }
+
+  /// A commit that was about to be made has failed: it is the newest.
+  mutating func didNotCommit(_ commit: CommitIdentity) {
+    if let index = ownCommits.lastIndex(of: commit) { ownCommits.remove(at: index) }
+  }
+
+  func isOwn(_ commit: CommitIdentity) -> Bool {
+    var (start, end) = (0, ownCommits.count)
+    while start < end {
+      let middle = (start + end) / 2
+      if ownCommits[middle].number < commit.number { start = middle + 1 } else { end = middle }
+    }
+    return start < ownCommits.count && ownCommits[start] == commit
+  }
+
+  // MARK: Moving
 
   /// Everything is known as of a commit.
   mutating func reach(_ number: CommitNumber) {

@@ -32,7 +32,8 @@ import Synchronization
 ///
 /// # What protects what
 ///
-/// - `lock`, shared: reads of memory. Exclusive: every change of a property, in steps of a few hundred items.
+/// - `lock`, shared: reads of memory. Exclusive: every change of a property. A flush takes steps of a few hundred items;
+///   clearing a collection, a filter and a commit that cannot be followed key by key pass over all items at once.
 /// - The reader's queue: one `readCommitted` at a time. Its changes also take the lock.
 /// - Atomics, without a lock: `counts`, and the numbers in `Scalar`. A read without the lock loads the known count first, then
 ///   the number, then the counter: if the counts are equal, the number was current.
