@@ -37,6 +37,20 @@ enum Platform {
   }
 }
 
+/// How long files of this process may become (`RLIMIT_FSIZE`).
+enum FileLimit {
+  /// The maximum if there is no limit.
+  static var byteCount: Int64 {
+    var limit = rlimit()
+    #if canImport(Glibc)
+      let code = getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
+    #else
+      let code = getrlimit(RLIMIT_FSIZE, &limit)
+    #endif
+    return code == 0 ? Int64(clamping: limit.rlim_cur) : .max
+  }
+}
+
 extension stat {
   /// When the file's contents were last changed.
   var modificationTime: timespec {

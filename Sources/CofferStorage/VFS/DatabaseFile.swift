@@ -193,6 +193,8 @@ final class DatabaseFile {
       context.fail(error, part: "page \(number)")
       return COFFER_IOERR_WRITE
     }
+    let code = context.checked(real.write(page, Layout.pageByteCount, at: offset + Self.shift))
+    guard code == SQLITE_FULL, log?.giveBackZeros() == true else { return code }
     return context.checked(real.write(page, Layout.pageByteCount, at: offset + Self.shift))
   }
 

@@ -51,7 +51,9 @@ extension LogFile {
     let end = Self.offset(ofFrame: commit + 1)
     var size: Int64 = 0
     guard !isWithoutRoom, real.byteCount(&size) == SQLITE_OK, size <= end else { return }
-    for offset in stride(from: end, to: end + min(max(end, Self.leastAhead), Self.mostAhead), by: Self.zeros.count) {
+    // The system ends a process that writes beyond its limit for files.
+    let count = min(max(end, Self.leastAhead), Self.mostAhead, FileLimit.byteCount - end) / Int64(Self.zeros.count)
+    for offset in stride(from: end, to: end + max(0, count) * Int64(Self.zeros.count), by: Self.zeros.count) {
       let code = Self.zeros.withUnsafeBytes { real.write($0.baseAddress!, $0.count, at: offset) }
       guard code != SQLITE_OK else { continue }
       // What the disk still has is for commits.
@@ -59,6 +61,24 @@ extension LogFile {
       _ = real.methods.xTruncate(real.file, end)
       return
     }
+  }
+
+  /// Gives the zeros back: the disk has no room for something else.
+  ///
+  /// - Returns: Whether there were any.
+  func giveBackZeros() -> Bool {
+    isWithoutRoom = true
+    if database.holdsWriteLock || database.fileLock == SQLITE_LOCK_EXCLUSIVE { return cutZeros() }
+    return database.withoutWriters(cutZeros) ?? false
+  }
+
+  /// Zeros where the next frame would begin were written ahead, and nothing but zeros follows them.
+  private func cutZeros() -> Bool {
+    guard let count = database.committedFrameCount, count > 0 else { return false }
+    let end = Self.offset(ofFrame: count + 1)
+    var next: UInt64 = 0
+    let code = withUnsafeMutableBytes(of: &next) { real.read($0.baseAddress!, $0.count, at: end) }
+    return code == SQLITE_OK && next == 0 && real.methods.xTruncate(real.file, end) == SQLITE_OK
   }
 
   private static let zeros = [UInt8](repeating: 0, count: 16 << 10)

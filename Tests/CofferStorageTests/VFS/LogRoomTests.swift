@@ -65,6 +65,23 @@ import Testing
     try connection.close()
   }
 
+  @Test("is given back for the store, where the disk has none for a checkpoint")
+  func fullStore() throws {
+    let connection = try store.connect()
+    for number in 0..<10 { try connection.write { try connection.set("a", "\(number)") } }
+    let log = store.path + "-wal"
+    let size = { @Sendable in (try? FileManager.default.attributesOfItem(atPath: log))?[.size] as? Int }
+    let withRoom = size()
+    recorder.failCalls { call in
+      call.kind == .write && call.path.hasSuffix("coffer") && size() == withRoom
+        ? .error(errno: ENOSPC, code: SQLITE_FULL) : nil
+    }
+    #expect(try roomByteCount() > 0)
+    try connection.close()
+    #expect(size() == nil)
+    #expect(try store.contents() == ["a=9"])
+  }
+
   @Test("is no frame of an older epoch, which would keep the key of that")
   func epochs() throws {
     let connection = try store.connect()
