@@ -16,6 +16,10 @@ struct ChangeRequest {
   private var type: SettingType?
   /// The version that it must have; 0 for none.
   let ifVersion: CommitNumber?
+  /// The ID of the store that the version is of; nil for any.
+  private let store: String?
+  /// Whether the key may be one that is not declared.
+  private let isUndeclaredAllowed: Bool
   private var expires: Date?
   private var due: Date?
 
@@ -34,6 +38,8 @@ struct ChangeRequest {
     place = try request.place(in: collection)
     key = try request.text("key")
     self.ifVersion = ifVersion
+    store = try request.optionalText("store")
+    isUndeclaredAllowed = try request.flag("undeclared")
   }
 
   init(set request: JSONMembers, in collection: String) throws {
@@ -79,11 +85,13 @@ struct ChangeRequest {
 
   // MARK: - In a transaction
 
-  /// Whether the key has another version than the expected one.
+  /// Whether the key has another version than the expected one, or is in another store.
   ///
+  /// - Parameter path: That of the store, which no other can take while this transaction is under way.
   /// - Throws: ``Failure`` with the status `notFound` if the environment does not exist.
-  func isConflict(_ transaction: borrowing ReadWriteTransaction) throws -> Bool {
+  func isConflict(_ transaction: borrowing ReadWriteTransaction, at path: String) throws -> Bool {
     _ = try place.inForce(transaction)
+    if let store, try Database.storeID(at: path) != store { return true }
     guard let ifVersion else { return false }
     return try transaction.version(forKey: key, inCollection: place.name) != ifVersion
   }
@@ -91,6 +99,9 @@ struct ChangeRequest {
   /// Makes the change.
   func make(_ transaction: borrowing ReadWriteTransaction) throws {
     guard let value else { return try transaction.removeObject(forKey: key, inCollection: place.name) }
+    let allowed = transaction.session.settingRules?.allowsUndeclared
+    if isUndeclaredAllowed { transaction.session.settingRules?.allowsUndeclared = true }
+    defer { if let allowed { transaction.session.settingRules?.allowsUndeclared = allowed } }
     // Checked even if nothing would be set.
     try transaction.requireUnlocked(forKey: key, inCollection: place.name)
     try transaction.setObject(

@@ -3,6 +3,12 @@ import Dispatch
 import PrefsCommands
 import Synchronization
 
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
 /// The watches of one client: turns what happens to the store into notices.
 final class ClientWatches: Sendable {
   private struct Watch {
@@ -36,6 +42,8 @@ final class ClientWatches: Sendable {
   private let state: Mutex<State>
   private let sources = Mutex<(commits: CommitRegistration, vault: Task<Void, Never>)?>(nil)
   private let files = Mutex<(collections: Set<ByteString>, task: Task<Void, Never>)?>(nil)
+  /// When the next item expires, if that is awaited.
+  private let expiry = Mutex<Date?>(nil)
   private let queue = DispatchQueue(label: "prefs-serve.watches")
 
   init(_ store: ServedStore, _ outbox: Outbox) throws {
@@ -63,7 +71,10 @@ final class ClientWatches: Sendable {
     state.withLock { state in
       guard var watch = state.watches[number] else { return }
       do {
-        let (commits, last) = try follower.read { (try $0.changes(since: position), try $0.position()) }
+        let (commits, last) = try follower.read { transaction in
+          expect(try transaction.nextExpiry())
+          return (try transaction.changes(since: position), try transaction.position())
+        }
         if let commits {
           for commit in commits { send(commit, number, watch) }
         } else {
@@ -164,6 +175,45 @@ final class ClientWatches: Sendable {
     }
   }
 
+  // MARK: - Expiries
+
+  /// Awaits an expiry that a client has to hear of, even if its commit is not made: the disk may be full, or the store read-only.
+  func expect(_ date: Date?) {
+    guard let date else { return }
+    let isSooner = expiry.withLock { next in
+      if let next, next <= date { return false }
+      next = date
+      return true
+    }
+    if isSooner { wait(for: date) }
+  }
+
+  private func wait(for date: Date) {
+    // The commit comes first, where it can be made. And the clock may be set.
+    let delay = min(max(0, date.timeIntervalSinceNow) + 0.25, 60)
+    queue.asyncAfter(deadline: .now() + delay) { [weak self] in self?.reach(date) }
+  }
+
+  private func reach(_ date: Date) {
+    let isDue = expiry.withLock { next -> Bool? in
+      guard next == date else { return nil }
+      guard date <= Date() else { return false }
+      next = nil
+      return true
+    }
+    guard let isDue else { return }
+    guard isDue else { return wait(for: date) }
+    state.withLock { state in
+      guard
+        let isLeft = try? follower.read({ transaction in
+          expect(try transaction.nextExpiry())
+          return try transaction.hasExpiredItems()
+        }), isLeft
+      else { return }
+      for (number, watch) in state.started { send(number, [("everything", "true"), Self.position(watch.last)]) }
+    }
+  }
+
   // MARK: - Administrators
 
   /// Follows the administrators' files of the watched collections.
@@ -226,6 +276,7 @@ final class ClientWatches: Sendable {
     return try follower.read { transaction in
       var known: [ByteString: EffectiveSettings] = [:]
       var read: [String] = []
+      expect(try transaction.nextExpiry())
       for change in changes {
         let name = ByteString(change.collection)
         let settings =

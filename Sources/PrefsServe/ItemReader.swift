@@ -28,13 +28,7 @@ struct ItemReader {
     let search = try settings.info(key, by: declaration, transaction)
     var members: Members = [("collection", JSONText.quoted(collection)), ("key", JSONText.quoted(key))]
     var problem = search.problem
-    if let found = search.found {
-      do {
-        members += try value(of: found, key, collection, transaction)
-      } catch let error as FormatProblem {
-        problem = "the value cannot be written as JSON: \(error.reason)"
-      }
-    }
+    if let found = search.found { members += try value(of: found, key, collection, &problem, transaction) }
     // That of the collection's own item, which a compare-and-set is about, also where another value is in force.
     members.append(("version", "\(try transaction.version(forKey: key, inCollection: collection))"))
     if case .stored(let info)? = search.found {
@@ -51,20 +45,25 @@ struct ItemReader {
 
   /// The members for the type and the value.
   private func value(
-    of found: EffectiveSettings.Found<ItemInfo>, _ key: String, _ collection: String,
+    of found: EffectiveSettings.Found<ItemInfo>, _ key: String, _ collection: String, _ problem: inout String?,
     _ transaction: borrowing some Reading & ~Copyable
   ) throws -> Members {
     func type(_ kind: Value.Kind) -> Members { [("type", JSONText.quoted(kind.name))] }
     let isSecret = try transaction.isDeclaredSecret(key, inCollection: collection)
     if case .stored(let info) = found {
-      if info.kind == .sealed, !values || !isUnlocked { return type(.sealed) + [("sealed", "true")] }
+      if info.kind == .sealed, !isUnlocked { return type(.sealed) + [("sealed", "true")] }
       if !values || info.kind == .secret && !reveals { return type(isSecret ? .secret : info.kind) }
     }
     guard let value = try transaction.value(of: found, forKey: key) else { return [] }
     if !values || !reveals, isSecret || value.kind == .secret { return type(.secret) }
     guard values else { return type(value.kind) }
-    let tree = try PortableValue.tree(value, native: SettingsFormat.json.native)
-    return type(value.kind) + [("value", JSONText.text(tree, bigIntegers: .numbers))]
+    do {
+      let tree = try PortableValue.tree(value, native: SettingsFormat.json.native)
+      return type(value.kind) + [("value", JSONText.text(tree, bigIntegers: .numbers))]
+    } catch let error as FormatProblem {
+      problem = "the value cannot be written as JSON: \(error.reason)"
+      return type(value.kind)
+    }
   }
 }
 

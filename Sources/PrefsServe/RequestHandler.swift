@@ -81,6 +81,7 @@ struct RequestHandler {
     let reader = try reader(request)
     return try store.unlocking {
       try connection.read { transaction in
+        watches.expect(try transaction.nextExpiry())
         let declared = try DeclaredKeys(transaction)
         var items: [String] = []
         for place in places {
@@ -123,10 +124,11 @@ struct RequestHandler {
     let change = try ChangeRequest(set: request, in: store.collection)
     let (silent, full) = (try reader(request, values: false), try reader(request))
     return try write(request) { transaction in
-      if try change.isConflict(transaction) {
+      if try change.isConflict(transaction, at: store.session.path) {
         guard answersConflict else { throw try conflict(change, transaction) }
         let present = try full.json(change.key, transaction.settings(in: change.place), transaction)
-        return JSONText.object([("conflict", present)])
+        let id = try Database.storeID(at: store.session.path)
+        return JSONText.object([("conflict", present), ("store", JSONText.quoted(id))])
       }
       try change.make(transaction)
       return try silent.json(change.key, transaction.settings(in: change.place), transaction)
@@ -137,7 +139,7 @@ struct RequestHandler {
     let change = try ChangeRequest(unset: request, in: store.collection)
     let reader = try reader(request, values: false)
     return try write(request) { transaction in
-      if try change.isConflict(transaction) { throw try conflict(change, transaction) }
+      if try change.isConflict(transaction, at: store.session.path) { throw try conflict(change, transaction) }
       try change.make(transaction)
       return try reader.json(change.key, transaction.settings(in: change.place), transaction)
     }
@@ -149,9 +151,11 @@ struct RequestHandler {
     guard !changes.isEmpty else { throw Failure(.usage, "\"changes\" is empty.") }
     let reader = try reader(request, values: false)
     let items = try write(request) { transaction in
-      for check in checks where try check.isConflict(transaction) { throw try conflict(check, transaction) }
+      for check in checks where try check.isConflict(transaction, at: store.session.path) {
+        throw try conflict(check, transaction)
+      }
       for change in changes {
-        if try change.isConflict(transaction) { throw try conflict(change, transaction) }
+        if try change.isConflict(transaction, at: store.session.path) { throw try conflict(change, transaction) }
         try change.make(transaction)
       }
       let places = changes.map { SettingPlace($0.key, in: $0.place.name) }
@@ -173,6 +177,9 @@ struct RequestHandler {
     if members["set"] != nil, members["unset"] != nil {
       throw Failure(.usage, "an element of \"changes\" has both \"set\" and \"unset\".")
     }
+    guard members["ifVersion"] == nil else {
+      throw Failure(.usage, "\"ifVersion\" belongs into the \"set\" or \"unset\" of an element of \"changes\".")
+    }
     if let members = try members.object("set") { return try ChangeRequest(set: members, in: store.collection) }
     guard let members = try members.object("unset") else {
       throw Failure(.usage, "an element of \"changes\" has neither \"set\" nor \"unset\".")
@@ -182,10 +189,13 @@ struct RequestHandler {
 
   private func conflict(
     _ change: ChangeRequest, _ transaction: borrowing ReadWriteTransaction
-  ) throws -> CofferError {
-    .versionMismatch(
-      collection: change.place.name, key: change.key, expected: change.ifVersion ?? 0,
-      actual: try transaction.version(forKey: change.key, inCollection: change.place.name))
+  ) throws -> any Error {
+    let actual = try transaction.version(forKey: change.key, inCollection: change.place.name)
+    guard let expected = change.ifVersion, expected != actual else {
+      return Failure(.conflict, "another store has taken the place of the one that was read. Nothing was changed.")
+    }
+    return CofferError.versionMismatch(
+      collection: change.place.name, key: change.key, expected: expected, actual: actual)
   }
 
   // MARK: - Watching

@@ -174,6 +174,9 @@ extension Reading where Self: ~Copyable {
     try session.nextExpiry().map(Date.init(milliseconds:))
   }
 
+  /// Whether an item of any collection has expired that no write has removed yet.
+  package borrowing func hasExpiredItems() throws -> Bool { try session.hasExpiredItems() }
+
   /// The number of the newest commit that the transaction sees; each commit that changes something increases it by one.
   public borrowing func commitNumber() throws -> CommitNumber {
     try session.reading { try session.commitNumber() }

@@ -93,6 +93,10 @@ extension Session {
     try reading { try items.nextExpiry(after: transaction.time) }
   }
 
+  func hasExpiredItems() throws -> Bool {
+    try reading { try items.nextExpiry().map { $0 <= transaction.time } ?? false }
+  }
+
   // MARK: Enumerations
 
   private func cursor(_ collection: String, _ range: KeyRange, _ columns: Cursor.Columns) throws -> Cursor? {

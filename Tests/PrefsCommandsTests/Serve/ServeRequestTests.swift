@@ -222,6 +222,53 @@ import Testing
     #expect(try tool.succeed("list") == "b\n")
   }
 
+  @Test("A version counts only in the store that is named with it")
+  func storeOfVersion() throws {
+    let server = try ServedTool(tool)
+    let id = try #require(server.greeting["store"] as? String)
+    try server.ok(#""do":"watch","keys":[["","other"]]"#)
+    let version = try #require(try server.ok(#""do":"set","key":"n","value":1,"store":"\#(id)""#)["version"] as? Int)
+    for suffix in ["", "-wal", "-shm"] { try FileManager.default.removeItem(atPath: tool.store + suffix) }
+    try tool.succeed("set", "n", "7", "--int")
+    while try server.notice()["replaced"] == nil {}
+    let old = #""ifVersion":\#(version),"store":"\#(id)""#
+    let answer = try server.ok(#""do":"update","key":"n","value":2,\#(old)"#)
+    #expect((answer["conflict"] as? Object)?["value"] as? Int == 7)
+    let new = try #require(answer["store"] as? String)
+    #expect(try tool.succeed("status", "--json").contains(new))
+    for request in [
+      #""do":"set","key":"n","value":2,\#(old)"#, #""do":"unset","key":"n",\#(old)"#,
+      #""do":"transaction","checks":[{"key":"n","version":\#(version),"store":"\#(id)"}],"changes":[{"unset":{"key":"n"}}]"#,
+    ] { #expect(try server.failure(request).name == "conflict") }
+    #expect(try server.value("", "n") as? Int == 7)
+    try server.ok(#""do":"update","key":"n","value":8,"ifVersion":\#(version),"store":"\#(new)""#)
+  }
+
+  @Test("In a transaction, undeclared permits the name beside it alone, and a version has its place")
+  func elements() throws {
+    try declare(Self.declarations)
+    let server = try ServedTool(tool)
+    let (free, wrong) = (
+      #"{"set":{"collection":"web","key":"new","value":1,"undeclared":true}}"#,
+      #"{"set":{"collection":"web","key":"prot","value":1}}"#
+    )
+    let refusal = try server.failure(#""do":"transaction","changes":[\#(free),\#(wrong)]"#)
+    #expect(refusal.message.contains("prot") && refusal.message.contains(#""undeclared":true"#))
+    try server.ok(#""do":"transaction","changes":[\#(free)]"#)
+    let beside = #"{"set":{"collection":"web","key":"port","value":1},"ifVersion":77}"#
+    #expect(try server.failure(#""do":"transaction","changes":[\#(beside)]"#).name == "usage")
+    #expect(try tool.succeed("list", "web", "--plain").contains("new"))
+  }
+
+  @Test("A value that JSON cannot express is there, with its type and the reason")
+  func inexpressible() throws {
+    let server = try ServedTool(tool)
+    let value = String(repeating: #"{"$dict":"#, count: 98) + "1" + String(repeating: "}", count: 98)
+    try server.ok(#""do":"set","key":"deep","value":\#(value)"#)
+    let item = try server.ok(#""do":"get","key":"deep""#)
+    #expect(item["type"] as? String == "dict" && item["value"] == nil && item["problem"] != nil)
+  }
+
   @Test("unset removes a key, and is no error where there is none")
   func unsetting() throws {
     try tool.succeed("set", "a", "1")

@@ -1,3 +1,4 @@
+import Coffer
 import Foundation
 import Testing
 
@@ -121,6 +122,21 @@ import Testing
     #expect(try Self.changes(server.notice()) == ["expired /soon"])
   }
 
+  @Test("An expired value is told though its removal cannot be committed")
+  func expiredBehindWriter() throws {
+    let server = try ServedTool(tool)
+    try server.ok(#""do":"watch","values":true"#)
+    try server.ok(#""do":"set","key":"soon","value":1,"expiresIn":"1s""#)
+    #expect(try Self.changes(server.notice()) == ["inserted /soon 1"])
+    let database = try Database.open(at: tool.store, key: .keyFile(tool.keyFile))
+    try database.makeConnection().readWrite { transaction in
+      let (notice, value) = (try server.notice(), try server.value("", "soon"))
+      #expect(notice["everything"] as? Bool == true && value == nil)
+      transaction.rollback()
+    }
+    #expect(try Self.changes(server.notice()) == ["expired /soon"])
+  }
+
   @Test(
     "Another store in the place of this one is reported with its ID, and an earlier state of this one as everything")
   func replaced() throws {
@@ -174,7 +190,8 @@ import Testing
     #expect(try tool.unlock("vault").code == 0)
     #expect(try server.notice()["vault"] as? String == "unlocked")
     #expect(try server.value("tokens", "key") as? String == "value")
-    try server.ok(#""do":"set","collection":"tokens","key":"key","value":"x""#)
+    let answer = try server.ok(#""do":"set","collection":"tokens","key":"key","value":"x""#)
+    #expect(answer["type"] as? String == "sealed" && answer["sealed"] == nil)
     #expect(try Self.changes(server.notice()) == ["updated tokens/key"])
     try tool.succeed("lock")
     #expect(try server.notice()["vault"] as? String == "locked")
