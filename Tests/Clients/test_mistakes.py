@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import pathlib
 import signal
@@ -15,7 +16,7 @@ import time
 import coffer_client
 from coffer_client import Secret, Settings, Unavailable
 
-from case import NODE_MODULES, ClientsTestCase, main
+from case import NODE_MODULES, TOOLS, ClientsTestCase, main
 
 
 class MistakesInPython(ClientsTestCase):
@@ -149,6 +150,63 @@ class MistakesInPython(ClientsTestCase):
         settings.set("web", "token", Secret("s3cret"))
         with self.assertRaisesRegex(coffer_client.CofferError, "is a secret"):
             settings.get("web", "token")
+
+    def test_a_secret_is_shown_by_nothing(self) -> None:
+        secret = Secret("s3cret")
+        self.assertNotIn("s3cret", f"{secret} {dataclasses.asdict(coffer_client.Item('web', 'token', stored=secret))}")
+        self.assertEqual({secret: 1}[Secret(b"s3cret")], 1)
+        self.assertNotIn(secret, ("s3cret", b"s3cret", Secret("another")))
+
+    def run_with_other_packages(self, script: str) -> None:
+        text = f"from coffer_client import CofferError, Secret, Settings\nsettings = Settings('web')\n{script}settings.close()\n"
+        self.run_program(TOOLS, "-", text=text)
+
+    def test_dynaconf_has_text_as_it_is(self) -> None:
+        self.run_with_other_packages("""\
+from dynaconf import Dynaconf
+
+values = {
+    "number": "@int 42", "format": "@format {env[HOME]}", "jinja": "@jinja {{ env.HOME }}", "gone": "@del", "at": "@ada", "nan": float("nan"),
+    "list": ["@none", {"a": "@int 1", "B b": ["@json [1]"]}], "two": "@int @format {env[HOME]}", "plain": "a @int 1",
+}
+for key, value in values.items():
+    settings.set("web", key, value)
+settings.set("web", "token", Secret("@int 0042"))
+options = {"LOADERS_FOR_DYNACONF": ["coffer_client.dynaconf"], "COFFER_FOR_DYNACONF": {"collections": ["web"]}}
+loaded = Dynaconf(**options)
+for key, value in values.items():
+    assert loaded[key] == value or key == "nan", (key, loaded[key])
+assert loaded.token == "@int 0042"
+try:
+    Dynaconf(**options, AUTO_CAST_FOR_DYNACONF=False).get("at")
+except CofferError as error:
+    assert "web/at" in str(error), error
+else:
+    raise AssertionError("text became another one")
+""")
+
+    def test_pydantic_has_values_by_alias(self) -> None:
+        self.run_with_other_packages("""\
+from coffer_client.pydantic import CofferSource
+from pydantic import AliasChoices, Field
+from pydantic_settings import BaseSettings
+
+for key in ("WEB-PORT", "second", "url", "plain"):
+    settings.set("web", key, key)
+
+class Web(BaseSettings):
+    port: str = Field(validation_alias="WEB_PORT")
+    host: str = Field(validation_alias=AliasChoices("first", "second"))
+    address: str = Field(alias="url")
+    plain: str
+
+    @classmethod
+    def settings_customise_sources(cls, settings_cls, init_settings, **_):
+        return init_settings, CofferSource(settings_cls, settings, "web")
+
+web = Web()
+assert (web.port, web.host, web.address, web.plain) == ("WEB-PORT", "second", "url", "plain"), web
+""")
 
 
 class MistakesInNode(ClientsTestCase):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+from .errors import CofferError
 from .settings import Settings
 from .values import plain
 
@@ -21,4 +23,15 @@ def load(obj: Any, env: str | None = None, silent: bool = True, key: str | None 
             for item in settings.items(collection):
                 name = item.key.replace("-", "_").upper()
                 if key is None or key.upper() == name:
-                    obj.set(name, plain(item.value), loader_identifier="coffer")
+                    obj.set(name, escaped(plain(item.value)), loader_identifier="coffer")
+                    if [obj.get(name)] != [plain(item.value)]:  # In lists, for NaN is not itself.
+                        raise CofferError(f"dynaconf makes something else of {collection}/{item.key}: it must convert \"@json\", and merge nothing.")
+
+
+def escaped(value: Any) -> Any:
+    """Has dynaconf return text as it is, which it evaluates if it begins with a name of its own, such as "@format"."""
+    if isinstance(value, str) and value.startswith("@"):
+        return "@json " + json.dumps(value)
+    if isinstance(value, dict):
+        return {key: escaped(element) for key, element in value.items()}
+    return [escaped(element) for element in value] if isinstance(value, list) else value
