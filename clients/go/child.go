@@ -113,7 +113,7 @@ func (c *child) readHello() error {
 		return exitFailure(c.command.ProcessState.ExitCode())
 	}
 	if err := json.Unmarshal(text, &c.hello); err != nil {
-		return err
+		return failure(ErrUnavailable, "What prefs serve has sent is not understood: %v.", err)
 	}
 	if c.hello.Serve != version {
 		return failure(ErrUnavailable, "%s has version %d of the protocol; this package has %d.", c.hello.Program, c.hello.Serve, version)

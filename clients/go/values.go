@@ -201,6 +201,12 @@ func decodeMarked(mark string, content any, whole any) any {
 		if date, err := time.Parse(time.RFC3339, text); err == nil {
 			return date
 		}
+	case mark == "$date":
+		seconds, err := strconv.ParseFloat(fmt.Sprint(decode(content)), 64)
+		date := time.UnixMicro(from2001.UnixMicro() + int64(math.Round(seconds*1e6))).UTC()
+		if err == nil && math.Abs(seconds) < 1e11 && date.Year() > 0 && date.Year() < 10_000 {
+			return date
+		}
 	case mark == "$url" && isText:
 		if address, err := url.Parse(text); err == nil {
 			return address
@@ -262,6 +268,9 @@ func encode(value any) (any, error) {
 		}
 		return map[string]string{"$date": value.UTC().Format("2006-01-02T15:04:05.000Z")}, nil
 	case *url.URL:
+		if value == nil {
+			return nil, failure(ErrWrongType, "A URL that is nil cannot be stored.")
+		}
 		return map[string]string{"$url": value.String()}, nil
 	case UUID:
 		return map[string]string{"$uuid": string(value)}, nil

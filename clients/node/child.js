@@ -1,6 +1,6 @@
 // A child, `prefs serve`: requests and their answers, and notices.
 import { spawn } from 'node:child_process'
-import { InvalidValue, Unavailable, errorOf, errorOfExit } from './errors.js'
+import { CofferError, InvalidValue, Unavailable, errorOf, errorOfExit } from './errors.js'
 import { parse, stringify } from './values.js'
 
 const version = 1
@@ -59,7 +59,7 @@ export class Child {
       }
       if (part.length) this.#parts.push(part)
     } catch (error) {
-      this.#failure ??= error
+      this.#failure ??= error instanceof CofferError ? error : new Unavailable(`What prefs serve has sent is not understood: ${error.message}.`)
       this.kill()
     }
   }

@@ -54,7 +54,8 @@ export class Settings {
     const item = this.item(collection, key)
     if (!item.isSet && fallback !== undefined) return fallback
     const { value } = item
-    if (!kind || (kind === Object ? value?.constructor === Object : value !== null && Object(value) instanceof kind)) return value
+    const isOfKind = kind === Object ? Object.getPrototypeOf(Object(value)) === Object.prototype : Object(value) instanceof (kind ?? Object)
+    if (!kind || (value !== null && isOfKind)) return value
     throw new CofferError(`${collection}/${key} has a value of type ${item.type}, and ${kind.name} was asked for.`, 'wrongType')
   }
 

@@ -158,6 +158,9 @@ export function parse(line) {
 
 /** The opposite of `parse`, for what `encode` returns. */
 export function stringify(value) {
-  const marked = JSON.stringify(value, (_, element) => (typeof element === 'bigint' ? exact + element : element))
+  const marked = JSON.stringify(value, (_, element) => {
+    if (typeof element === 'number' && !Number.isFinite(element)) throw new TypeError(`${element} is no JSON.`)
+    return typeof element === 'bigint' ? exact + element : element
+  })
   return marked?.replace(new RegExp(`"${exact}([^"]*)"`, 'g'), '$1')
 }
