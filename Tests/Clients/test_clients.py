@@ -15,12 +15,14 @@ import os
 import pathlib
 import pty
 import random
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import termios
 import time
+import unittest
 
 import coffer_client
 
@@ -77,19 +79,51 @@ class Worker:
         return None
 
 
-def in_each_language(*collections: str):
-    """A test that gets a worker of one language after another."""
+def in_each_language(*collections: str, **replies: list):
+    """A test that gets a worker of one language after another; with replies, its server is a script that gives those."""
 
     def decorate(test):
         @functools.wraps(test)
         def run(self) -> None:
             for language in LANGUAGES:
                 with self.subTest(language):
+                    if replies:
+                        self.start_script(replies)
                     test(self, Worker(self, language, *collections))
 
         return run
 
     return decorate
+
+
+HELLO = '{"serve":1,"program":"prefs 0.1.0","store":"one","path":"x","position":"1-00000000","maximum":33554432}'
+SERVER = """\
+import json, sys
+replies = json.loads(sys.argv[1])
+print(sys.argv[2], flush=True)
+for line in sys.stdin:
+    with open("requests", "a") as requests:
+        requests.write(line)
+    lines = replies[json.loads(line)["do"]]
+    for answer in lines.pop(0) if len(lines) > 1 else lines[0]:
+        print(json.dumps(answer), flush=True)
+"""
+
+
+def ok(**members) -> dict:
+    return {"id": 0, "ok": members}
+
+
+def item(key: str, **members) -> dict:
+    return {"collection": "web", "key": key, "origin": "store", **members}
+
+
+def snapshot(*items: dict) -> list[dict]:
+    return [ok(position="1", items=items)]
+
+
+def notice(watch: int = 1, **members) -> dict:
+    return {"watch": watch, "position": "1", **members}
 
 
 class TheClients(ClientsTestCase):
@@ -111,6 +145,17 @@ class TheClients(ClientsTestCase):
         program.write_text(f"#!/bin/sh\n{script}\n")
         program.chmod(0o700)
         program.rename(self.first / "prefs")
+
+    def start_script(self, replies: dict) -> None:
+        """Has workers, whose patience is 3 s, start a server that answers requests with these lines: the next of the name, or again the last."""
+        (self.work / "requests").unlink(missing_ok=True)
+        self.environment["COFFER_PATIENCE"] = "3"
+        words = [sys.executable, "-c", SERVER, json.dumps({"watch": [[ok(watch=1, position="1")]], **replies}), HELLO]
+        self.start_next(f"exec {shlex.join(words)}")
+
+    def requests(self, name: str) -> list[dict]:
+        """Those that a script has read."""
+        return [request for line in (self.work / "requests").read_text().splitlines() if (request := json.loads(line))["do"] == name]
 
     def exported(self, collection: str) -> dict:
         return json.loads(self.prefs("export", "--format", "json", collection))
@@ -173,6 +218,7 @@ class TheClients(ClientsTestCase):
         self.assertEqual((refused["error"], refused["code"]), ("format", 8))
         self.assertEqual(worker.ask("set", "web", "prot", 1)["error"], "format")
         self.assertEqual(worker.ask("transaction", "web", None, 0, ["prot", 1])["error"], "format")
+        self.assertEqual(worker.ask("transaction", "web", None, 0, ["prot", 1, {"undeclared": True}], ["prto", 1])["error"], "format")
         worker.do("transaction", "web", None, 0, ["prot", 1, {"undeclared": True}])
         worker.do("unset", "web", "prot")
         worker.do("set", "web", "port", 9090)
@@ -210,6 +256,87 @@ class TheClients(ClientsTestCase):
         self.assertEqual(worker.do("values", "web"), {"port": 2, "host": "a"})
         worker.do("transaction", "web", None, 0, ["port", None], ["host", None])
         self.assertEqual(worker.do("values", "web"), {})
+        self.assertEqual(worker.ask("transaction", "web", "port", version)["error"], "usage")
+
+    @in_each_language("web")
+    def test_have_more_changes_than_a_notice_has(self, worker: Worker) -> None:
+        for number in range(3):
+            worker.do("transaction", "web", None, 0, *([f"key{key}", number] for key in range(1_200)))
+            self.assertEqual(worker.do("get", "web", "key1199"), number)
+
+    @in_each_language("web")
+    def test_read_only_collections_that_were_named(self, worker: Worker) -> None:
+        worker.do("set", "other", "port", 1)
+        for request in (["get"], ["default", "x"], ["observe"], ["increment", 1], ["check", 2]):
+            name, *more = request
+            self.assertEqual(worker.ask(name, "other", "port", *more)["error"], "usage", name)
+        self.assertEqual(worker.ask("items", "other")["error"], "usage")
+        self.assertEqual(self.prefs("get", "other/port"), "1\n")
+
+    @in_each_language(
+        "web", snapshot=[snapshot(item("n", type="int", value=100, version=3))], transaction=[[ok(items=[])]],
+        update=[[ok(conflict=item("n", type="int", value=7, version=3), store="two")], [ok(**item("n", type="int", version=4))]],
+        set=[[notice(replaced="three"), ok(**item("x", version=5))]])
+    def test_say_which_store_a_version_is_of(self, worker: Worker) -> None:
+        self.assertEqual(worker.do("increment", "web", "n", 1), 8)
+        updates = [(request["ifVersion"], request["store"], request["value"]) for request in self.requests("update")]
+        self.assertEqual(updates, [(3, "one", 101), (3, "two", 8)])
+        worker.do("check", "web", "n", 5)
+        worker.do("set", "web", "x", 5)
+        worker.do("check", "web", "n", 5)
+        self.assertEqual([request["checks"][0]["store"] for request in self.requests("transaction")], ["one", "three"])
+
+    @in_each_language(
+        "web", snapshot=[snapshot()],
+        set=[
+            [notice(unavailable={"error": "busy", "code": 10, "message": "", "store": ""}), notice(administered=True), ok(**item("x", version=1))],
+            [notice(available=True), ok(**item("x", version=2))],
+        ])
+    def test_have_a_problem_until_the_store_is_back(self, worker: Worker) -> None:
+        for problem in ("busy", None):
+            worker.do("set", "web", "x", 1)
+            self.assertEqual(worker.do("problem"), problem)
+        self.assertEqual(len(self.requests("snapshot")), 3)
+
+    @in_each_language("web", snapshot=[snapshot()], set=[[]], unset=[[ok(**item("x", version=0)), ok(**item("x", version=0))]])
+    def test_have_a_problem_until_what_is_late_comes(self, worker: Worker) -> None:
+        self.assertEqual(worker.ask("set", "web", "x", 1)["error"], "unavailable")
+        self.assertEqual(worker.do("problem"), "unavailable")
+        worker.do("unset", "web", "x")
+        self.assertEqual(worker.do("problem"), None)
+
+    @in_each_language("web", snapshot=[snapshot(), []], set=[[notice(everything=True), ok(**item("x", version=1))]])
+    def test_return_from_a_change_whose_values_do_not_come(self, worker: Worker) -> None:
+        worker.do("set", "web", "x", 1)
+        self.assertEqual(worker.do("problem"), "unavailable")
+
+    @in_each_language("web", snapshot=[snapshot(
+        item("deep", type="dict", version=2, problem="it is too deep"),
+        {"collection": "web", "key": "odd", "version": 3, "problem": "it does not fit"})])
+    def test_know_the_problems_of_values(self, worker: Worker) -> None:
+        self.assertEqual(worker.do("items", "web"), ["deep"])
+        for name, key, *more, error, text in (
+            ("get", "deep", "format", "it is too deep"), ("get", "odd", "notFound", "it does not fit"),
+            ("increment", "deep", 1, "format", "web/deep"),
+        ):
+            answer = worker.ask(name, "web", key, *more)
+            self.assertEqual(answer["error"], error)
+            self.assertIn(text, answer["message"])
+        self.assertEqual(worker.do("item", "web", "odd")[0], 3)
+        self.assertEqual(worker.do("default", "web", "odd", "x"), "x")
+        self.assertEqual(self.requests("update"), [])
+
+    @in_each_language("web", snapshot=[snapshot(item("x", type="int", value=1, version=3))], set=[[
+        notice(2, changes=[{"change": "updated", "item": item("x", type="int", value=2, version=4)}]), notice(2, everything=True),
+        ok(**item("y", version=5))]])
+    def test_ignore_what_another_watch_says(self, worker: Worker) -> None:
+        worker.do("set", "web", "y", 1)
+        self.assertEqual(worker.do("get", "web", "x"), 1)
+        self.assertEqual(len(self.requests("snapshot")), 1)
+
+    @unittest.skipUnless(GO_WORKER, "there is no Go")
+    def test_have_the_types_of_go(self) -> None:
+        self.assertEqual(Worker(self, "go", "web").do("types", "web"), None)
 
     @in_each_language("web")
     def test_keep_a_value_that_an_update_spoils(self, worker: Worker) -> None:
@@ -306,8 +433,7 @@ class TheClients(ClientsTestCase):
     def test_survive_children_that_end_before_they_answer(self, worker: Worker) -> None:
         """The first line of such a child is all there is of it."""
         worker.do("set", "web", "port", 1)
-        hello = '{"serve":1,"program":"prefs 0.1.0","store":"x","path":"x","position":"1-00000000","maximum":33554432}'
-        self.start_next(f"echo '{hello}'; echo >>{self.work}/starts")
+        self.start_next(f"echo '{HELLO}'; echo >>{self.work}/starts")
         os.kill(worker.child, signal.SIGKILL)
         starts = self.work / "starts"
         self.eventually(lambda: starts.exists() and len(starts.read_text()) > 2)

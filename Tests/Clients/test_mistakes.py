@@ -11,6 +11,7 @@ import os
 import pathlib
 import signal
 import sys
+import threading
 import time
 
 import coffer_client
@@ -88,6 +89,61 @@ class MistakesInPython(ClientsTestCase):
         self.assertLess(time.monotonic() - start, 30)
         self.eventually(lambda: settings.problem is None)
         self.assertEqual(settings.set("web", "port", 2).key, "port")
+
+    def test_a_child_that_does_not_answer_is_a_problem_until_it_does(self) -> None:
+        settings = self.open("web", patience=1)
+        child = settings._child._process.pid
+        os.kill(child, signal.SIGSTOP)
+        with self.assertRaisesRegex(Unavailable, "has not answered for 1 s"):
+            settings.set("web", "port", 1)
+        self.assertRegex(str(settings.problem), "has not answered for 1 s")
+        os.kill(child, signal.SIGCONT)
+        self.eventually(lambda: settings.problem is None)
+        self.assertEqual(settings.request("get", collection="web", key="port")["value"], 1)
+
+    def test_a_store_that_is_away_is_a_problem_until_it_is_back(self) -> None:
+        """Also where its values are read again meanwhile."""
+        settings = self.open("web")
+        settings.set("web", "port", 1)
+        (self.work / "store").rename(self.work / "away")
+        self.eventually(lambda: settings.problem is not None)
+        former = settings._items
+        settings._ask(settings._child)
+        self.eventually(lambda: settings._items is not former)
+        self.assertIsNotNone(settings.problem)
+        (self.work / "away").rename(self.work / "store")
+        self.eventually(lambda: settings.problem is None)
+
+    def test_an_update_notices_another_store(self) -> None:
+        """Whose value has the same version."""
+        for store, value in (("store", "100"), ("other", "7")):
+            self.environment["PREFS_STORE"] = store
+            self.prefs("set", "--int", "web/visits", value)
+        settings = self.open("web")
+        former = settings.item("web", "visits")
+
+        def change(value: int) -> int:
+            if value == 100:
+                (self.work / "other").rename(self.work / "store")
+                self.eventually(lambda: settings.get("web", "visits") == 7)
+            return value + 1
+
+        self.assertEqual(settings.update("web", "visits", change), 8)
+        with self.assertRaises(coffer_client.Conflict), settings.transaction() as transaction:
+            transaction.check(former)
+            transaction.set("web", "host", "a")
+
+    def test_a_change_while_they_close_has_a_reason(self) -> None:
+        settings = self.open("web")
+        child = settings._child._process.pid
+        os.kill(child, signal.SIGSTOP)
+        closing = threading.Thread(target=settings.close)
+        closing.start()
+        self.eventually(settings._closing.is_set)
+        with self.assertRaisesRegex(Unavailable, "The settings are closed."):
+            settings.set("web", "port", 1)
+        os.kill(child, signal.SIGCONT)
+        closing.join()
 
     def test_a_child_that_says_nothing_is_ended(self) -> None:
         program = self.work / "program"
@@ -215,8 +271,10 @@ class MistakesInNode(ClientsTestCase):
         (self.work / "node_modules").symlink_to(NODE_MODULES)
         (self.work / "mistakes.mjs").write_text("""\
 import assert from 'node:assert/strict'
-import { Json, Secret, Settings } from 'coffer-client'
+import { Json, Secret, Settings, Unavailable } from 'coffer-client'
 
+await assert.rejects(Settings.open('web', { program: '/bin/echo' }), Unavailable)
+await assert.rejects(Settings.open('web', { program: './silent', patience: 300 }), /has not sent the values for 300 ms/)
 await assert.rejects(Settings.open('web', { args: ['a\\0b'] }), TypeError)
 const settings = await Settings.open(['web', 'a', 'a\\0b'], { keyFile: null })
 await settings.set('web', 'port', 1)
@@ -246,6 +304,14 @@ assert.deepEqual(settings.get('web', 'json').value, { a: [2n ** 64n], b: { $json
 const far = new Date(Date.UTC(20000, 1))
 assert.equal((await settings.set('web', 'far', far)).type, 'date')
 
+// Observers get the newest item, even if there is another one before they are called.
+const endNewest = settings.onChange('web', 'port', item => assert.equal(item, settings.item('web', 'port')))
+const several = [5, 6, 7].map(value => settings.set('web', 'port', value))
+await new Promise(resolve => setTimeout(resolve))
+for (const end = Date.now() + 300; Date.now() < end; );
+await Promise.all(several)
+endNewest()
+
 // What was to be called is not, once it has ended.
 const end = settings.onChange('web', 'port', () => assert.fail())
 settings.onChange('web', 'host', () => assert.fail())()
@@ -260,6 +326,8 @@ await settings.close()
 assert.equal((await last).key, 'port')
 assert.equal(settings.get('web', 'port'), 4)
 """)
+        (self.work / "silent").write_text("#!/bin/sh\nexec sleep 100\n")
+        (self.work / "silent").chmod(0o700)
         self.run_program("node", "mistakes.mjs")
 
 

@@ -2,7 +2,9 @@
 import { createInterface } from 'node:readline'
 import { CofferError, InvalidValue, Secret, Settings } from 'coffer-client'
 
-const settings = await Settings.open(process.argv.slice(2), { reveal: 'COFFER_REVEAL' in process.env })
+const settings = await Settings.open(process.argv.slice(2), {
+  reveal: 'COFFER_REVEAL' in process.env, patience: (process.env.COFFER_PATIENCE ?? 30) * 1000
+})
 const seen = []
 const print = answer => process.stdout.write(JSON.stringify(answer) + '\n')
 const byName = list => Object.fromEntries(list.map(item => [item.key, item.value]))
@@ -57,6 +59,10 @@ const names = {
       value === null ? { unset: [collection, name] } : { set: [collection, name, value, options] })
     const items = await settings.transaction(list, { checks: key === null ? [] : [{ collection, key, version }] })
     return items.map(item => item.version)
+  },
+  // Sets a value if that in memory is the present one.
+  check: async (collection, key, value) => {
+    await settings.transaction([{ set: [collection, key, value] }], { checks: [settings.item(collection, key)] })
   },
   // Until an observer has been called, and the value is this one.
   wait: (collection, key, value) =>

@@ -10,7 +10,7 @@ import threading
 
 from coffer_client import CofferError, InvalidValue, Secret, Settings
 
-settings = Settings(*sys.argv[1:], reveal="COFFER_REVEAL" in os.environ)
+settings = Settings(*sys.argv[1:], reveal="COFFER_REVEAL" in os.environ, patience=float(os.environ.get("COFFER_PATIENCE", 30)))
 seen, changed = [], threading.Condition()
 
 
@@ -72,6 +72,13 @@ def transaction(collection, key, version, *changes):
     return [item.version for item in change.items]
 
 
+def check(collection, key, value):
+    """Sets a value if that in memory is the present one."""
+    with settings.transaction() as change:
+        change.check(settings.item(collection, key))
+        change.set(collection, key, value)
+
+
 DO = {
     "get": lambda collection, key: settings.get(collection, key),
     "default": lambda collection, key, value: settings.get(collection, key, type(value), value),
@@ -87,7 +94,8 @@ DO = {
     "shown": lambda collection, key: f"{settings.item(collection, key)!r} {settings.secret(collection, key)}",
     "unset": lambda collection, key: settings.unset(collection, key).version,
     "copy": lambda collection, key, other: settings.set(collection, other, settings.get(collection, key)).version,
-    "increment": increment, "lengthen": lengthen, "spoil": spoil, "write": write, "transaction": transaction, "wait": wait,
+    "increment": increment, "lengthen": lengthen, "spoil": spoil, "write": write, "transaction": transaction, "check": check,
+    "wait": wait,
     "describe": lambda collection, key: settings.request("describe", collection=collection, key=key)["type"],
     "observe": lambda collection, key: bool(settings.on_change(collection, key, note)),
     "seen": lambda: seen,

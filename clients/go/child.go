@@ -63,6 +63,7 @@ type line struct {
 	Serve    int             `json:"serve"`
 	Program  string          `json:"program"`
 	Maximum  int             `json:"maximum"`
+	Store    string          `json:"store"`
 	OK       json.RawMessage `json:"ok"`
 	Error    *Error          `json:"error"`
 	Watch    *int            `json:"watch"`
@@ -71,6 +72,8 @@ type line struct {
 		Item Item `json:"item"`
 	} `json:"changes"`
 	Unavailable *Error `json:"unavailable"`
+	Available   bool   `json:"available"`
+	Replaced    string `json:"replaced"`
 }
 
 // child is one `prefs serve`: requests and their answers, and notices.

@@ -11,17 +11,11 @@ import (
 // follow starts one child after another.
 func (s *Settings) follow() {
 	defer close(s.over)
-	delay := 50 * time.Millisecond
 	for {
 		err := s.serve()
 		s.lock.Lock()
 		s.problem = asError(err)
-		select {
-		case <-s.current:
-			delay = 50 * time.Millisecond
-			s.current = make(chan struct{})
-		default:
-		}
+		s.outdate()
 		child := s.child
 		s.child = nil
 		s.lock.Unlock()
@@ -34,11 +28,20 @@ func (s *Settings) follow() {
 		select {
 		case <-s.closing:
 			return
-		case <-time.After(delay):
+		case <-time.After(s.delay):
 		}
-		if delay *= 2; delay > 5*time.Second {
-			delay = 5 * time.Second
+		if s.delay *= 2; s.delay > 5*time.Second {
+			s.delay = 5 * time.Second
 		}
+	}
+}
+
+// outdate notes that memory has not all that the store has; the lock is held.
+func (s *Settings) outdate() {
+	select {
+	case <-s.current:
+		s.current = make(chan struct{})
+	default:
 	}
 }
 
@@ -66,7 +69,10 @@ func (s *Settings) serve() error {
 	for name, value := range s.wanted {
 		members[name] = value
 	}
-	s.position = ""
+	s.lock.Lock()
+	s.store = child.hello.Store
+	s.lock.Unlock()
+	s.position, s.watch, s.away = "", 0, false
 	var failed error
 	check := func(answer line) {
 		if answer.Error != nil {
@@ -74,17 +80,27 @@ func (s *Settings) serve() error {
 			_ = child.command.Process.Kill()
 		}
 	}
-	if err := child.send("watch", members, check); err != nil {
-		return err
-	}
-	fill := func(answer line) {
+	note := func(answer line) {
 		if check(answer); failed == nil {
-			if failed = s.fill(answer); failed != nil {
-				_ = child.command.Process.Kill()
-			}
+			var watch struct{ Watch int }
+			failed = json.Unmarshal(answer.OK, &watch)
+			s.watch = watch.Watch
 		}
 	}
-	s.ask = func() { _ = child.send("snapshot", s.wanted, fill) } // The next child is asked as well.
+	if err := child.send("watch", members, note); err != nil {
+		return err
+	}
+	s.ask = func() {
+		store := s.present()
+		fill := func(answer line) {
+			if check(answer); failed == nil {
+				if failed = s.fill(store, answer); failed != nil {
+					_ = child.command.Process.Kill()
+				}
+			}
+		}
+		_ = child.send("snapshot", s.wanted, fill) // The next child is asked as well.
+	}
 	s.ask()
 	err = child.follow(s.notice)
 	if failed != nil {
@@ -94,7 +110,10 @@ func (s *Settings) serve() error {
 }
 
 // fill takes a snapshot.
-func (s *Settings) fill(answer line) error {
+func (s *Settings) fill(store string, answer line) error {
+	if store != s.store { // It may be of the former store; the notice of this one has led to another.
+		return nil
+	}
 	var snapshot struct {
 		Position string
 		Items    []Item
@@ -108,7 +127,8 @@ func (s *Settings) fill(answer line) error {
 	}
 	items := map[place]Item{}
 	for _, item := range snapshot.Items {
-		if item.IsSet() {
+		if item.isKept() {
+			item.store = store
 			items[place{item.Collection, item.Key}] = item
 		}
 	}
@@ -116,7 +136,8 @@ func (s *Settings) fill(answer line) error {
 	defer s.lock.Unlock()
 	var changed []place
 	for place, item := range items {
-		if former, ok := s.items[place]; !ok || !reflect.DeepEqual(former, item) {
+		former, ok := s.items[place]
+		if former.store = store; !ok || !reflect.DeepEqual(former, item) {
 			changed = append(changed, place)
 		}
 	}
@@ -125,7 +146,10 @@ func (s *Settings) fill(answer line) error {
 			changed = append(changed, place)
 		}
 	}
-	s.items, s.position, s.problem = items, snapshot.Position, nil
+	s.items, s.position, s.delay = items, snapshot.Position, firstDelay
+	if !s.away {
+		s.problem = nil
+	}
 	if s.started {
 		s.report(changed)
 	}
@@ -139,25 +163,30 @@ func (s *Settings) fill(answer line) error {
 }
 
 func (s *Settings) notice(notice line) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
 	switch {
+	case *notice.Watch != s.watch: // Of one that the program has asked for.
 	case notice.Unavailable != nil:
-		s.lock.Lock()
-		s.problem = notice.Unavailable
-		s.lock.Unlock()
+		s.problem, s.away = notice.Unavailable, true
 	case notice.Changes == nil:
+		s.outdate()
+		s.away = s.away && !notice.Available
+		if notice.Replaced != "" {
+			s.store = notice.Replaced
+		}
 		if notice.Position != "" {
 			s.position = notice.Position // Of a replaced store, it may be lower.
 		}
 		go s.ask() // Not here: the child may wait for this goroutine to read before it reads itself.
 	case commit(notice.Position) >= commit(s.position): // Else the snapshot has it, and what came after it.
-		s.lock.Lock()
-		defer s.lock.Unlock()
 		var changed []place
 		for _, change := range notice.Changes {
 			item := change.Item
+			item.store = s.store
 			place := place{item.Collection, item.Key}
 			changed = append(changed, place)
-			if item.IsSet() {
+			if item.isKept() {
 				s.items[place] = item
 			} else {
 				delete(s.items, place)
@@ -191,10 +220,7 @@ func (s *Settings) observe() {
 		s.changed = map[place]bool{}
 		var calls []func()
 		for next := range changed {
-			item, ok := s.items[next]
-			if !ok {
-				item = Item{Collection: next.collection, Key: next.key}
-			}
+			item := s.item(next)
 			for entry := range s.observers {
 				if entry.collection == next.collection && (entry.key == "" || entry.key == next.key) {
 					call := entry.call

@@ -6,9 +6,9 @@ package coffer
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/rand"
 	"sort"
-	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -41,6 +41,8 @@ type Change struct {
 	Options         SetOptions
 }
 
+const firstDelay = 50 * time.Millisecond
+
 type place struct{ collection, key string }
 
 type observer struct {
@@ -64,11 +66,14 @@ type Settings struct {
 	changed   map[place]bool
 	problem   error
 	child     *child
-	current   chan struct{} // closed while the child's snapshot is there
+	current   chan struct{} // closed while memory has what the store has
 	wake      chan struct{}
+	store     string // the ID of the present one
 
 	position      string // of the goroutine that follows
-	started       bool
+	watch         int
+	started, away bool
+	delay         time.Duration
 	ask           func()
 	closing, over chan struct{}
 	close         sync.Once
@@ -95,15 +100,15 @@ func Open(options Options, collections ...string) (*Settings, error) {
 		program: options.Program, arguments: arguments, patience: options.Patience,
 		wanted: map[string]any{"collections": collections, "reveal": options.Reveal},
 		items:  map[place]Item{}, observers: map[*observer]bool{}, changed: map[place]bool{},
-		current: make(chan struct{}), wake: make(chan struct{}, 1), closing: make(chan struct{}), over: make(chan struct{}),
+		delay: firstDelay, current: make(chan struct{}), wake: make(chan struct{}, 1), closing: make(chan struct{}), over: make(chan struct{}),
 	}
 	go s.follow()
 	go s.observe()
 	if _, err := s.connected(); err != nil {
-		s.Close()
 		if problem := s.Problem(); problem != nil {
-			return nil, problem
+			err = problem
 		}
+		s.Close()
 		return nil, err
 	}
 	return s, nil
@@ -148,28 +153,43 @@ func GetOr[T any](s *Settings, collection, key string, other T) (T, error) {
 	return value, err
 }
 
-// Item returns the setting with its version and origin.
+// Item returns the setting with its version and origin. Its Value is the error "usage" if its collection was not named at the opening.
 func (s *Settings) Item(collection, key string) Item {
 	s.lock.RLock()
 	defer s.lock.RUnlock()
-	if item, ok := s.items[place{collection, key}]; ok {
+	return s.item(place{collection, key})
+}
+
+// item is Item; the lock is held.
+func (s *Settings) item(place place) Item {
+	if item, ok := s.items[place]; ok {
 		return item
 	}
-	return Item{Collection: collection, Key: key}
+	return Item{Collection: place.collection, Key: place.key, store: s.store, err: s.followed(place.collection)}
+}
+
+func (s *Settings) followed(collection string) error {
+	for _, each := range s.wanted["collections"].([]string) {
+		if each == collection {
+			return nil
+		}
+	}
+	message := fmt.Sprintf("These settings do not follow the collection %q: name it when they are opened.", collection)
+	return &Error{Name: "usage", Code: 2, Message: message}
 }
 
 // Items returns all that are set or have a default, by key, as of one moment.
-func (s *Settings) Items(collection string) []Item {
+func (s *Settings) Items(collection string) ([]Item, error) {
 	s.lock.RLock()
 	defer s.lock.RUnlock()
 	var items []Item
 	for _, item := range s.items {
-		if item.Collection == collection {
+		if item.Collection == collection && item.IsSet() {
 			items = append(items, item)
 		}
 	}
 	sort.Slice(items, func(i, j int) bool { return items[i].Key < items[j].Key })
-	return items
+	return items, s.followed(collection)
 }
 
 // Secret asks for a secret now, and does not keep it.
@@ -189,7 +209,7 @@ func (s *Settings) Secret(collection, key string) (Secret, error) {
 }
 
 // OnChange calls observer, in a goroutine for all of them, with the newest item after changes of a key, or of any for "". It returns what ends it.
-func (s *Settings) OnChange(collection, key string, call func(Item)) (end func()) {
+func (s *Settings) OnChange(collection, key string, call func(Item)) (end func(), err error) {
 	entry := &observer{place{collection, key}, call}
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -198,7 +218,7 @@ func (s *Settings) OnChange(collection, key string, call func(Item)) (end func()
 		s.lock.Lock()
 		defer s.lock.Unlock()
 		delete(s.observers, entry)
-	}
+	}, s.followed(collection)
 }
 
 // Set sets a value with all checks of `prefs set`. Afterwards it is on the disk, and Get has it.
@@ -207,7 +227,7 @@ func (s *Settings) Set(collection, key string, value any, options SetOptions) (I
 	if err != nil {
 		return Item{}, err
 	}
-	return request[Item](s, "set", members)
+	return s.change("set", members)
 }
 
 // Unset removes a value; a version other than nil is the one that it must have.
@@ -216,7 +236,22 @@ func (s *Settings) Unset(collection, key string, ifVersion *int64) (Item, error)
 	if ifVersion != nil {
 		members["ifVersion"] = *ifVersion
 	}
-	return request[Item](s, "unset", members)
+	return s.change("unset", members)
+}
+
+// change returns the item of the answer, in the store that was there before: if another one takes its place, a check must fail.
+func (s *Settings) change(do string, members map[string]any) (Item, error) {
+	store := s.present()
+	item, err := request[Item](s, do, members)
+	item.store = store
+	return item, err
+}
+
+// present is the ID of the present store.
+func (s *Settings) present() string {
+	s.lock.RLock()
+	defer s.lock.RUnlock()
+	return s.store
 }
 
 // Update sets what change makes of the present value, or of nil, and returns it; again if another program was faster.
@@ -224,7 +259,7 @@ func (s *Settings) Update(collection, key string, compute func(any) (any, error)
 	item := s.Item(collection, key)
 	for attempt := 0; attempt < 1000; attempt++ {
 		value, err := item.Value()
-		if err != nil && item.IsSet() {
+		if err != nil && !errors.Is(err, ErrNotFound) {
 			return nil, err
 		}
 		if value, err = compute(copied(value)); err != nil { // It may change a map in place, and fail.
@@ -236,7 +271,10 @@ func (s *Settings) Update(collection, key string, compute func(any) (any, error)
 			return nil, err
 		}
 		members["reveal"] = s.wanted["reveal"]
-		answer, err := request[struct{ Conflict *Item }](s, "update", members)
+		answer, err := request[struct {
+			Conflict *Item
+			Store    string
+		}](s, "update", item.expect(members))
 		if err != nil {
 			return nil, err
 		}
@@ -244,17 +282,20 @@ func (s *Settings) Update(collection, key string, compute func(any) (any, error)
 			return value, nil
 		}
 		item = *answer.Conflict
+		item.store = answer.Store
 		time.Sleep(time.Duration(rand.Int63n(int64(attempt%20+1) * int64(time.Millisecond))))
 	}
 	return nil, failure(ErrConflict, "Other programs changed %s/%s each time; nothing was changed.", collection, key)
 }
 
-// Transaction makes changes together, or not at all; ErrConflict if one of the checked items has another version by then.
+// Transaction makes changes together, or not at all; ErrConflict if one of the checked items has another version by then, or is of another store.
 func (s *Settings) Transaction(changes []Change, checks ...Item) ([]Item, error) {
-	var checked, changed []any
-	undeclared := false
+	checked, changed := []any{}, []any{}
 	for _, item := range checks {
-		checked = append(checked, map[string]any{"collection": item.Collection, "key": item.Key, "version": item.Version})
+		if item.err != nil {
+			return nil, item.err
+		}
+		checked = append(checked, item.expect(map[string]any{"collection": item.Collection, "key": item.Key, "version": item.Version}))
 	}
 	for _, each := range changes {
 		if each.Unset {
@@ -266,98 +307,13 @@ func (s *Settings) Transaction(changes []Change, checks ...Item) ([]Item, error)
 			return nil, err
 		}
 		changed = append(changed, map[string]any{"set": members})
-		undeclared = undeclared || each.Options.Undeclared
 	}
-	members := map[string]any{"changes": changed, "undeclared": undeclared}
-	if checked != nil {
-		members["checks"] = checked
+	store := s.present()
+	answer, err := request[struct{ Items []Item }](s, "transaction", map[string]any{"changes": changed, "checks": checked})
+	for index := range answer.Items {
+		answer.Items[index].store = store
 	}
-	answer, err := request[struct{ Items []Item }](s, "transaction", members)
 	return answer.Items, err
-}
-
-// Request sends any request of the protocol, and returns `ok` of its answer.
-func (s *Settings) Request(do string, members map[string]any) (json.RawMessage, error) {
-	isChange := strings.Contains(" set unset update transaction ", " "+do+" ")
-	for {
-		child, err := s.connected()
-		if err != nil {
-			return nil, err
-		}
-		answers := make(chan line, 1)
-		if err := child.send(do, members, func(answer line) { answers <- answer }); errors.Is(err, ErrUnavailable) {
-			continue // It has just ended: this waits for the next one.
-		} else if err != nil {
-			return nil, err
-		}
-		late := time.NewTimer(s.patience)
-		select {
-		case answer := <-answers:
-			late.Stop()
-			if answer.Error == nil {
-				return answer.OK, nil
-			}
-			if isChange || !errors.Is(answer.Error, ErrUnavailable) {
-				return nil, answer.Error
-			}
-		case <-late.C:
-			return nil, failure(ErrUnavailable, "prefs serve has not answered for %v; a change may still be made.", s.patience)
-		}
-	}
-}
-
-// Close ends the child. Values can still be read.
-func (s *Settings) Close() {
-	s.close.Do(func() { close(s.closing) })
-	s.lock.RLock()
-	child := s.child
-	s.lock.RUnlock()
-	if child != nil {
-		_ = child.input.Close()
-	}
-	select {
-	case <-s.over:
-	case <-time.After(5 * time.Second):
-		if child != nil {
-			_ = child.command.Process.Kill()
-		}
-	}
-}
-
-func (s *Settings) connected() (*child, error) {
-	late := time.NewTimer(s.patience)
-	defer late.Stop()
-	for {
-		s.lock.RLock()
-		current, child := s.current, s.child
-		s.lock.RUnlock()
-		select {
-		case <-s.closing:
-			return nil, failure(ErrUnavailable, "The settings are closed.")
-		default:
-		}
-		select {
-		case <-current:
-			if child != nil {
-				return child, nil
-			}
-		case <-s.closing:
-		case <-s.over:
-			return nil, failure(ErrUnavailable, "prefs serve could not be started.")
-		case <-late.C:
-			return nil, failure(ErrUnavailable, "prefs serve does not run. %v", s.Problem())
-		}
-	}
-}
-
-// request is Request with `ok` read as a T.
-func request[T any](s *Settings, do string, members map[string]any) (T, error) {
-	var answer T
-	text, err := s.Request(do, members)
-	if err == nil {
-		err = json.Unmarshal(text, &answer)
-	}
-	return answer, err
 }
 
 func (c Change) members() (map[string]any, error) {

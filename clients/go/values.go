@@ -66,23 +66,43 @@ type Item struct {
 	Sealed                               bool
 	value                                any
 	hasValue                             bool
+	store                                string // The ID of the one that the version is of, or "".
+	err                                  error  // Why nothing is known of it.
 }
 
 // IsSet says whether it has a value or a default.
 func (i Item) IsSet() bool { return i.Type != "" }
 
-// Value is ErrNotFound if there is none, and ErrHidden if it is a secret that was not asked for, or sealed.
+// isKept says whether there is anything to know of it; a stored value that does not fit is a problem without a value.
+func (i Item) isKept() bool { return i.IsSet() || i.Problem != "" }
+
+// expect adds to a request the store that the version is of.
+func (i Item) expect(members map[string]any) map[string]any {
+	if i.store != "" {
+		members["store"] = i.store
+	}
+	return members
+}
+
+// Value is ErrNotFound if there is none, ErrInvalidValue if the protocol has no form for it, and ErrHidden if it is a secret that was not asked
+// for, or sealed.
 func (i Item) Value() (any, error) {
 	name := i.Collection + "/" + i.Key
 	switch {
+	case i.err != nil:
+		return nil, i.err
 	case i.hasValue:
 		return i.value, nil
 	case i.Sealed:
 		return nil, failure(ErrHidden, "%s is sealed, and the vault is locked: prefs unlock opens it.", name)
 	case i.Type == "secret":
 		return nil, failure(ErrHidden, "%s is a secret: read it with Secret, or open with Reveal.", name)
+	case i.IsSet() && i.Problem != "":
+		return nil, failure(ErrInvalidValue, "%s has a value that cannot be read: %s.", name, i.Problem)
 	case i.IsSet():
 		return nil, failure(ErrHidden, "This item of %s is the answer to a change, without a value: read it with Get.", name)
+	case i.Problem != "":
+		return nil, failure(ErrNotFound, "There is no %s: %s.", name, i.Problem)
 	}
 	return nil, failure(ErrNotFound, "There is no %s.", name)
 }

@@ -54,7 +54,7 @@ export class Item {
   readonly problem?: string
   /** Whether it has a value or a default. */
   readonly isSet: boolean
-  /** Throws `NotFound` if there is none, and "hidden" if it is a secret that was not asked for, or sealed. */
+  /** Throws `NotFound` if there is none, `InvalidValue` if the protocol has no form for it, and "hidden" if it is a secret that was not asked for, or sealed. */
   readonly value: Value
 }
 
@@ -106,6 +106,7 @@ export class Settings {
   static open(collections: string | string[] | undefined, options?: OpenOptions): Promise<Settings>
   /** Why values may be old; null while they are not. */
   readonly problem: CofferError | null
+  /** Throws "usage", as `item`, `items` and others do, for a collection that was not named at the opening. */
   get(collection: string, key: string): Value
   /** The value, else its declared default, else `fallback`. Throws "wrongType" if it is not of this kind. */
   get<K extends Kind>(collection: string, key: string, kind: K, fallback?: ValueOf<K>): ValueOf<K>
@@ -122,7 +123,7 @@ export class Settings {
   unset(collection: string, key: string, options?: Pick<SetOptions, 'ifVersion'>): Promise<Item>
   /** Sets what `change` makes of the present value, or of undefined, and returns it; again if another program was faster. */
   update<T extends Value>(collection: string, key: string, change: (value: Value | undefined) => T | Promise<T>, options?: SetOptions): Promise<T>
-  /** Changes that are made together, or not at all; none if an item of `checks` has another version by then. */
+  /** Changes that are made together, or not at all; none if an item of `checks` has another version by then, or is of another store. */
   transaction(changes: Change[], options?: { checks?: Item[] }): Promise<Item[]>
   /** Any request of the protocol: `ok` of its answer, or its error thrown. */
   request(request: string, members?: Record<string, unknown>): Promise<Record<string, any>>

@@ -11,6 +11,8 @@ const changes = new Set(['set', 'unset', 'update', 'transaction'])
 const known = new Set(['type', 'ifVersion', 'expiresIn', 'expiresAt', 'due', 'undeclared'])
 const place = (collection, key) => `${collection?.length} ${collection}${key}`
 const commit = position => parseInt(position) || 0
+// Whether there is anything to know of an item; a stored value that does not fit is a problem without a value.
+const isKept = line => line.type || line.problem
 
 export class Settings {
   #program
@@ -20,8 +22,12 @@ export class Settings {
   #items = new Map()
   #observers = new Set()
   #position = ''
+  #store
+  #watch
   #child
+  #delay = 50
   #hasStarted = false
+  #isAway = false
   #isCurrent = false
   #isClosing = false
   #idle = []
@@ -35,8 +41,9 @@ export class Settings {
       await Promise.race([settings.#over, settings.#connected()])
       await settings.#connected()
     } catch (error) {
+      const { problem } = settings
       await settings.close()
-      throw settings.problem ?? error
+      throw problem ?? error
     }
     return settings
   }
@@ -60,11 +67,12 @@ export class Settings {
   }
 
   item(collection, key) {
-    return this.#items.get(place(collection, key)) ?? new Item({ collection, key, version: 0 })
+    return this.#items.get(place(collection, key)) ?? new Item({ collection: this.#followed(collection), key, version: 0 }, this.#store)
   }
 
   items(collection) {
-    return [...this.#items.values()].filter(item => item.collection === collection).sort((a, b) => (a.key < b.key ? -1 : 1))
+    this.#followed(collection)
+    return [...this.#items.values()].filter(item => item.collection === collection && item.isSet).sort((a, b) => (a.key < b.key ? -1 : 1))
   }
 
   async secret(collection, key) {
@@ -74,50 +82,63 @@ export class Settings {
   }
 
   onChange(collection, key, observer) {
-    const entry = { collection, key, observer }
+    const entry = { collection: this.#followed(collection), key, observer }
     this.#observers.add(entry)
     return () => this.#observers.delete(entry)
   }
 
   async set(collection, key, value, options) {
-    return new Item(await this.request('set', { collection, key, value: encode(value), ...checkedOptions(options) }))
+    return this.#change('set', { collection, key, value: encode(value), ...checkedOptions(options) })
   }
 
   async unset(collection, key, options) {
-    return new Item(await this.request('unset', { collection, key, ...checkedOptions(options) }))
+    return this.#change('unset', { collection, key, ...checkedOptions(options) })
   }
 
   async update(collection, key, change, options) {
     let item = this.item(collection, key)
     for (let attempt = 0; attempt < 1000; attempt++) {
       const value = await change(item.isSet ? item.copy().value : undefined) // It may change an array in place, and fail.
-      const members = { ...checkedOptions(options), ifVersion: item.version, reveal: this.#wanted.reveal }
-      const { conflict } = await this.request('update', { collection, key, value: encode(value), ...members })
+      const members = { ...checkedOptions(options), ifVersion: item.version, ...item.expected, reveal: this.#wanted.reveal }
+      const { conflict, store } = await this.request('update', { collection, key, value: encode(value), ...members })
       if (!conflict) return value
-      item = new Item(conflict)
+      item = new Item(conflict, store)
       await new Promise(resolve => setTimeout(resolve, Math.random() * Math.min(attempt, 20)))
     }
     throw new Conflict(`Other programs changed ${collection}/${key} each time; nothing was changed.`)
   }
 
   async transaction(list, { checks = [] } = {}) {
+    const store = this.#store
     const answer = await this.request('transaction', {
-      undeclared: list.some(({ set }) => set?.[3]?.undeclared),
-      checks: checks.map(({ collection, key, version }) => ({ collection, key, version })),
+      checks: checks.map(({ collection, key, version, expected }) => ({ collection, key, version, ...expected })),
       changes: list.map(({ set, unset }) => {
         const [collection, key, value, options] = set ?? unset
         return set ? { set: { collection, key, value: encode(value), ...checkedOptions(options) } } : { unset: { collection, key } }
       })
     })
-    return answer.items.map(item => new Item(item))
+    return answer.items.map(item => new Item(item, store))
   }
 
   async request(request, members = {}) {
     for (;;) {
       // Without waiting, if possible: what was asked for before `close` is sent before it.
       const child = this.#isCurrent && !this.#isClosing ? this.#child : await this.#connected()
-      const answer = await this.#within('prefs serve has not answered in time; a change may still be made.', resolve => child.send(request, members, resolve))
-      if (changes.has(request) || answer.error?.error !== 'unavailable') return checked(answer)
+      let late
+      const start = resolve =>
+        child.send(request, members, answer => {
+          if (this.problem === late) this.problem = null
+          resolve(answer)
+        })
+      const answer = await this.#within('prefs serve has not answered in time; a change may still be made.', start).catch(error => {
+        if (error instanceof Unavailable) this.problem ??= late = error
+        throw error
+      })
+      if (!changes.has(request) && answer.error?.error === 'unavailable') continue
+      const ok = checked(answer)
+      // After many changes the server sends no values: memory has them with the snapshot that was asked for before this answer.
+      if (changes.has(request)) await this.#current().catch(error => (this.problem ??= error))
+      return ok
     }
   }
 
@@ -129,11 +150,28 @@ export class Settings {
     await this.#over.finally(() => clearTimeout(late))
   }
 
-  /** The child, once its snapshot is there. */
+  /** The child, once memory has its values. */
   async #connected() {
-    while (!this.#isCurrent && !this.#isClosing) await this.#within('prefs serve does not run.', resolve => this.#idle.push(resolve))
+    await this.#current()
     if (this.#isClosing) throw new Unavailable('The settings are closed.')
     return this.#child
+  }
+
+  /** Until memory has what the store has, or the end. */
+  async #current() {
+    const message = `prefs serve has not sent the values for ${this.#patience} ms.`
+    while (!this.#isCurrent && !this.#isClosing) await this.#within(message, resolve => this.#idle.push(resolve))
+  }
+
+  /** The item of the answer, in the store that was there before: if another one takes its place, a check must fail. */
+  async #change(request, members) {
+    const store = this.#store
+    return new Item(await this.request(request, members), store)
+  }
+
+  #followed(collection) {
+    if (this.#wanted.collections.includes(collection)) return collection
+    throw new CofferError(`These settings do not follow the collection "${collection}": name it when they are opened.`, 'usage', 2)
   }
 
   async #within(message, start) {
@@ -154,7 +192,6 @@ export class Settings {
 
   /** Starts one child after another. */
   async #follow() {
-    let delay = 50
     while (!this.#isClosing) {
       // In the place of a store that is away, another one would be empty.
       const args = this.#hasStarted ? [...this.#arguments, '--must-exist'] : this.#arguments
@@ -162,66 +199,75 @@ export class Settings {
         hello: child => this.#begin(child),
         notice: notice => this.#notice(notice),
         over: () => {
-          delay = this.#isCurrent ? 50 : delay
           this.#isCurrent = false
         }
       })
       this.problem = await this.#child.ended
       if (!this.#hasStarted) this.#isClosing = true
-      if (!this.#isClosing) await new Promise(resolve => this.#idle.push(resolve) && setTimeout(resolve, delay))
-      delay = Math.min(delay * 2, 5000)
+      if (!this.#isClosing) await new Promise(resolve => this.#idle.push(resolve) && setTimeout(resolve, this.#delay))
+      this.#delay = Math.min(this.#delay * 2, 5000)
     }
     this.#wake()
   }
 
   #begin(child) {
     this.#position = ''
-    child.send('watch', { ...this.#wanted, values: true }, checked)
+    this.#store = child.hello.store
+    this.#watch = null
+    this.#isAway = false
+    child.send('watch', { ...this.#wanted, values: true }, answer => (this.#watch = checked(answer).watch))
     this.#ask(child)
   }
 
   #ask(child = this.#child) {
-    child.send('snapshot', this.#wanted, answer => child.isOver || this.#fill(checked(answer)))
+    const store = this.#store
+    child.send('snapshot', this.#wanted, answer => child.isOver || this.#fill(store, checked(answer)))
   }
 
   /** Takes a snapshot. */
-  #fill({ position, items }) {
+  #fill(store, { position, items }) {
+    if (store !== this.#store) return // It may be of the former store; the notice of this one has led to another.
     if (commit(position) < commit(this.#position)) return this.#ask() // A newer notice came before it.
     const former = this.#items
-    this.#items = new Map(items.map(line => new Item(line)).filter(item => item.isSet).map(item => [place(item.collection, item.key), item]))
+    this.#items = new Map(items.filter(isKept).map(line => [place(line.collection, line.key), new Item(line, store)]))
     this.#position = position
-    this.problem = null
+    this.#delay = 50
+    if (!this.#isAway) this.problem = null
     if (this.#hasStarted) {
       for (const [name, item] of this.#items) if (!item.equals(former.get(name))) this.#changed(item)
-      for (const [name, { collection, key }] of former) if (!this.#items.has(name)) this.#changed(this.item(collection, key))
+      for (const [name, { collection, key }] of former) if (!this.#items.has(name)) this.#changed({ collection, key })
     }
     this.#hasStarted = this.#isCurrent = true
     this.#wake()
   }
 
   #notice(notice) {
+    if (notice.watch !== this.#watch) return // Of one that the program has asked for.
     if (notice.unavailable) {
       this.problem = errorOf(notice.unavailable)
+      this.#isAway = true
     } else if (!notice.changes) {
+      this.#isCurrent = false
+      if (notice.available) this.#isAway = false
+      this.#store = notice.replaced ?? this.#store
       this.#position = notice.position ?? this.#position // Of a replaced store, it may be lower.
       this.#ask()
     } else if (commit(notice.position) >= commit(this.#position)) { // Else the snapshot has it, and what came after it.
       this.#position = notice.position
-      const items = notice.changes.map(change => new Item(change.item))
-      for (const item of items) {
-        if (item.isSet) this.#items.set(place(item.collection, item.key), item)
-        else this.#items.delete(place(item.collection, item.key))
+      for (const { item } of notice.changes) {
+        const name = place(item.collection, item.key)
+        if (isKept(item)) this.#items.set(name, new Item(item, this.#store))
+        else this.#items.delete(name)
+        this.#changed(item)
       }
-      items.forEach(item => this.#changed(item))
     }
   }
 
   /** Calls observers, later, so that one that throws ends nothing here. */
-  #changed(item) {
+  #changed({ collection, key }) {
     for (const entry of this.#observers) {
-      const { collection, key, observer } = entry
-      if (collection !== item.collection || (key !== null && key !== item.key)) continue
-      queueMicrotask(() => this.#observers.has(entry) && observer(item))
+      if (entry.collection !== collection || (entry.key !== null && entry.key !== key)) continue
+      queueMicrotask(() => this.#observers.has(entry) && entry.observer(this.item(collection, key)))
     }
   }
 }

@@ -1,7 +1,7 @@
 // Items and values, as JavaScript's and in the form of the protocol, which is that of `prefs export --format json`.
 import { randomUUID } from 'node:crypto'
 import { inspect, isDeepStrictEqual } from 'node:util'
-import { CofferError, NotFound } from './errors.js'
+import { CofferError, InvalidValue, NotFound } from './errors.js'
 
 const marks = new Set('$null $int $double $string $data $date $url $uuid $json $secret $dict'.split(' '))
 const from2001 = Date.UTC(2001)
@@ -54,26 +54,34 @@ export class Marked {
 
 export class Item {
   #line
+  #store
   #value
-  constructor(line) {
+  /** One of the store with this ID, if it is known. */
+  constructor(line, store) {
     const { value, ...members } = line
     Object.assign(this, { type: null, origin: null, sealed: false }, members)
     this.#line = line
+    this.#store = store
     this.#value = value === undefined ? undefined : decode(value)
   }
   get isSet() {
     return this.type !== null
   }
+  /** The store that the version is of, for a request. */
+  get expected() {
+    return { store: this.#store }
+  }
   get value() {
     if (this.#value !== undefined) return this.#value
     const name = `${this.collection}/${this.key}`
-    if (!this.isSet) throw new NotFound(`There is no ${name}.`)
+    if (!this.isSet) throw new NotFound(this.problem ? `There is no ${name}: ${this.problem}.` : `There is no ${name}.`)
     if (this.sealed) throw new CofferError(`${name} is sealed, and the vault is locked: prefs unlock opens it.`, 'hidden')
     if (this.type === 'secret') throw new CofferError(`${name} is a secret: read it with secret(), or open with reveal.`, 'hidden')
+    if (this.problem) throw new InvalidValue(`${name} has a value that cannot be read: ${this.problem}.`)
     throw new CofferError(`This item of ${name} is the answer to a change, without a value: read it with get().`, 'hidden')
   }
   copy() {
-    return new Item(this.#line)
+    return new Item(this.#line, this.#store)
   }
   equals(other) {
     return isDeepStrictEqual(this.#line, other?.#line)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"reflect"
 	"strings"
@@ -58,13 +59,16 @@ func note(item coffer.Item) {
 // wait is until an observer has been called, and the value is this one.
 func (c call) wait() (any, error) {
 	wake := make(chan struct{}, 1)
-	end := c.settings.OnChange(c.text(1), c.text(2), func(coffer.Item) {
+	end, err := c.settings.OnChange(c.text(1), c.text(2), func(coffer.Item) {
 		select {
 		case wake <- struct{}{}:
 		default:
 		}
 	})
 	defer end()
+	if err != nil {
+		return nil, err
+	}
 	late := time.After(time.Minute)
 	for {
 		if value, err := c.settings.Item(c.text(1), c.text(2)).Value(); alike(value, c.words[3]) && (err == nil || c.words[3] == nil) {
@@ -150,6 +154,29 @@ func (c call) transaction() (any, error) {
 	return versions, err
 }
 
+// check sets a value if that in memory is the present one.
+func (c call) check() (any, error) {
+	change := coffer.Change{Collection: c.text(1), Key: c.text(2), Value: value(c.words[3])}
+	_, err := c.settings.Transaction([]coffer.Change{change}, c.settings.Item(c.text(1), c.text(2)))
+	return nil, err
+}
+
+// types sets values of types that only Go has, and returns what is wrong with those that are read.
+func (c call) types() (any, error) {
+	now := time.Now().Round(time.Microsecond)
+	if _, err := c.settings.Set(c.text(1), "now", now, coffer.SetOptions{}); err != nil {
+		return nil, err
+	}
+	if date, err := coffer.Get[time.Time](c.settings, c.text(1), "now"); err != nil || !date.Equal(now) {
+		return fmt.Sprintf("%v was %v: %v", date, now, err), nil
+	}
+	_, err := c.settings.Set(c.text(1), "url", (*url.URL)(nil), coffer.SetOptions{})
+	if !errors.Is(err, coffer.ErrWrongType) {
+		return fmt.Sprintf("a URL that is nil: %v", err), nil
+	}
+	return nil, nil
+}
+
 func versionOf(item coffer.Item, err error) (any, error) { return item.Version, err }
 
 func (c call) do() (any, error) {
@@ -166,14 +193,15 @@ func (c call) do() (any, error) {
 		return []any{item.Version, item.Origin}, nil
 	case "items", "values":
 		keys, values := []string{}, map[string]any{}
-		for _, item := range s.Items(c.text(1)) {
+		items, err := s.Items(c.text(1))
+		for _, item := range items {
 			keys = append(keys, item.Key)
 			values[item.Key], _ = item.Value()
 		}
 		if c.text(0) == "items" {
-			return keys, nil
+			return keys, err
 		}
-		return values, nil
+		return values, err
 	case "size":
 		text, err := coffer.Get[string](s, c.text(1), c.text(2))
 		return len([]rune(text)), err
@@ -212,6 +240,10 @@ func (c call) do() (any, error) {
 		return c.write()
 	case "transaction":
 		return c.transaction()
+	case "check":
+		return c.check()
+	case "types":
+		return c.types()
 	case "wait":
 		return c.wait()
 	case "describe":
@@ -225,8 +257,8 @@ func (c call) do() (any, error) {
 		err = json.Unmarshal(answer, &described)
 		return described.Type, err
 	case "observe":
-		s.OnChange(c.text(1), c.text(2), note)
-		return true, nil
+		_, err := s.OnChange(c.text(1), c.text(2), note)
+		return true, err
 	case "seen":
 		lock.Lock()
 		defer lock.Unlock()
@@ -253,7 +285,11 @@ func show(answer any) {
 }
 
 func main() {
-	settings, err := coffer.Open(coffer.Options{Reveal: os.Getenv("COFFER_REVEAL") != ""}, os.Args[1:]...)
+	options := coffer.Options{Reveal: os.Getenv("COFFER_REVEAL") != ""}
+	if text := os.Getenv("COFFER_PATIENCE"); text != "" {
+		options.Patience, _ = time.ParseDuration(text + "s")
+	}
+	settings, err := coffer.Open(options, os.Args[1:]...)
 	if err != nil {
 		panic(err)
 	}

@@ -48,7 +48,7 @@ class Child:
         hello = json.loads(first)
         if hello["serve"] != VERSION:
             raise Unavailable(f"{hello['program']} has version {hello['serve']} of the protocol; this package has {VERSION}.")
-        self._maximum = hello["maximum"]
+        self._maximum, self.store = hello["maximum"], hello["store"]
         begin(self)
         for text in self._output:
             line = json.loads(text)

@@ -53,13 +53,15 @@ class Settings:
         options = {"--store": store, "--key-file": key_file, "--app": app}
         self._command = [program, "serve", *arguments]
         self._command += [os.fspath(text) for name, value in options.items() if value is not None for text in (name, value)]
-        self._wanted = {"collections": list(collections or (app or "",)), "reveal": reveal}
+        self._wanted: Line = {"collections": list(collections or (app or "",)), "reveal": reveal}
         self._patience = patience
         self.problem: CofferError | None = None
         self._items: dict[Place, Item] = {}
-        self._position = ""
+        self._position = self._store = ""
         self._child: Child | None = None
-        self._has_started = False
+        self._watch: int | None = None
+        self._has_started = self._is_away = False
+        self._delay = 0.05
         self._current, self._closing, self._lock = threading.Event(), threading.Event(), threading.Condition()
         self._observers: dict[object, tuple[tuple[str, str | None], Observer]] = {}
         self._changed: dict[Place, None] = {}
@@ -97,17 +99,18 @@ class Settings:
 
     def item(self, collection: str, key: str) -> Item:
         """The setting with its version and origin; one that is absent has version 0."""
-        return self._items.get((collection, key)) or Item(collection, key)
+        return self._items.get((collection, key)) or Item(self._followed(collection), key, store=self._store)
 
     def items(self, collection: str) -> list[Item]:
         """All that are set or have a default, by key, as of one moment."""
+        self._followed(collection)
         with self._lock:
-            items = [item for item in self._items.values() if item.collection == collection]
+            items = [item for item in self._items.values() if item.collection == collection and item.is_set]
         return sorted(items, key=lambda item: item.key)
 
     def secret(self, collection: str, key: str) -> Secret:
         """A secret, which is asked for now, and not kept."""
-        value = Item.of(self.request("get", collection=collection, key=key, reveal=True)).value
+        value = Item.of("", self.request("get", collection=collection, key=key, reveal=True)).value
         if isinstance(value, Secret):
             return value
         raise CofferError(f"{collection}/{key} has a value of type {type(value).__name__}, and is no secret.", "wrongType")
@@ -115,27 +118,28 @@ class Settings:
     def on_change(self, collection: str, key: str | None, observer: Observer) -> Callable[[], object]:
         """Calls `observer` with the newest item after changes of a key, or of any for None; on one thread for all. Returns what ends it."""
         entry = object()
-        self._observers[entry] = ((collection, key), observer)
+        self._observers[entry] = ((self._followed(collection), key), observer)
         return lambda: self._observers.pop(entry, None)
 
     def set(self, collection: str, key: str, value: Any, **options: Unpack[Options]) -> Item:
         """Sets a value with all checks of `prefs set`. When this returns it is on the disk, and `get` has it."""
-        return Item.of(self.request("set", collection=collection, key=key, value=encode(value), **_members(options)))
+        # The item is of the store before: if another one takes its place, a check must fail.
+        return Item.of(self._store, self.request("set", collection=collection, key=key, value=encode(value), **_members(options)))
 
     def unset(self, collection: str, key: str, **options: Unpack[Options]) -> Item:
         """Removes a value; a default may be in force then. Of the options, only `if_version` counts."""
-        return Item.of(self.request("unset", collection=collection, key=key, **_members(options)))
+        return Item.of(self._store, self.request("unset", collection=collection, key=key, **_members(options)))
 
     def update(self, collection: str, key: str, change: Callable[[Any], Any], **options: Unpack[Options]) -> Any:
         """Sets what `change` makes of the present value, or of None, and returns it; again if another program was faster."""
         item = self.item(collection, key)
         for attempt in range(1000):
             value = change(copy.deepcopy(item.value) if item.is_set else None)  # It may change a list in place, and fail.
-            members = _members(options) | {"ifVersion": item.version, "reveal": self._wanted["reveal"]}
+            members = _members(options) | {"ifVersion": item.version, "reveal": self._wanted["reveal"]} | item.expected
             answer = self.request("update", collection=collection, key=key, value=encode(value), **members)
             if "conflict" not in answer:
                 return value
-            item = Item.of(answer["conflict"])
+            item = Item.of(answer.get("store", ""), answer["conflict"])
             time.sleep(random.random() * min(attempt, 20) / 1000)
         raise Conflict(f"Other programs changed {collection}/{key} each time; nothing was changed.")
 
@@ -144,28 +148,44 @@ class Settings:
         """Changes that are made together, or not at all, at the end of a `with` block."""
         transaction = Transaction()
         yield transaction
-        if transaction.changes:
-            undeclared = any(change.get("set", {}).get("undeclared") for change in transaction.changes)
-            answer = self.request("transaction", checks=transaction.checks, changes=transaction.changes, undeclared=undeclared)
-            transaction.items = [Item.of(item) for item in answer["items"]]
+        if transaction.changes or transaction.checks:
+            store, answer = self._store, self.request("transaction", checks=transaction.checks, changes=transaction.changes)
+            transaction.items = [Item.of(store, item) for item in answer["items"]]
 
     def request(self, do: str, **members: Any) -> Line:
         """Any request of the protocol; `ok` of its answer, or its error raised."""
         answers: queue.SimpleQueue[Line] = queue.SimpleQueue()
+        late = Unavailable(f"prefs serve has not answered for {self._patience} s; a change may still be made.")
+
+        def take(answer: Line) -> None:
+            with self._lock:
+                answers.put(answer)
+                self.problem = None if self.problem is late else self.problem
+
         while True:
             is_current, child = self._current.wait(self._patience), self._child
             if self._closing.is_set() or not is_current or not child:
-                raise Unavailable(f"prefs serve does not run. {self.problem or ''}")
+                reason = "The settings are closed." if self._closing.is_set() else "It has not sent the values."
+                raise Unavailable(f"prefs serve does not run. {self.problem or reason}")
             try:
-                child.send(do, members, answers.put)
+                child.send(do, members, take)
             except Unavailable:
                 continue  # It has just ended: this waits for the next one.
             try:
                 answer = answers.get(timeout=self._patience)
             except queue.Empty:
-                raise Unavailable(f"prefs serve has not answered for {self._patience} s; a change may still be made.") from None
+                with self._lock:
+                    if answers.empty():
+                        self.problem = self.problem or late
+                raise late from None
             if do in CHANGES or "error" not in answer or answer["error"]["error"] != "unavailable":
-                return checked(answer)
+                ok = checked(answer)
+                # After many changes the server sends no values: memory has them with the snapshot that was asked for before this answer.
+                if do in CHANGES and not self._current.wait(self._patience):
+                    with self._lock:
+                        if not self._current.is_set():
+                            self.problem = self.problem or Unavailable("prefs serve has not sent the values after a change.")
+                return ok
 
     def close(self) -> None:
         """Ends the child. Values can still be read."""
@@ -185,6 +205,11 @@ class Settings:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _followed(self, collection: str) -> str:
+        if collection not in self._wanted["collections"]:
+            raise CofferError(f'These settings do not follow the collection "{collection}": name it when they are opened.', "usage", 2)
+        return collection
+
     def _leave(self) -> None:
         """In a forked process, which has no threads, and locks in any state."""
         self._current, self._closing, self._lock = threading.Event(), threading.Event(), threading.Condition()
@@ -196,70 +221,85 @@ class Settings:
 
     def _follow(self) -> None:
         """Starts one child after another."""
-        delay = 0.05
         while not self._closing.is_set():
             # In the place of a store that is away, another one would be empty.
             command = self._command + ["--must-exist"] * self._has_started
+            problem: CofferError = Unavailable("prefs serve has ended.")
             try:
                 self._child = child = Child(command, self._patience, self._notice)
                 try:
                     if not self._closing.is_set():  # Else `close` may not have seen this child.
                         child.follow(self._begin)
-                    self.problem = Unavailable("prefs serve has ended.")
                 finally:
-                    delay = 0.05 if self._current.is_set() else delay
                     self._current.clear()
                     child.end()
             except CofferError as error:
-                self.problem = error
+                problem = error
             except Exception as error:
-                self.problem = Unavailable(f"What prefs serve has sent is not understood: {error!r}.")
+                problem = Unavailable(f"What prefs serve has sent is not understood: {error!r}.")
+            with self._lock:
+                self.problem = problem
             if not self._has_started:
                 break
-            self._closing.wait(delay)
-            delay = min(delay * 2, 5)
+            self._closing.wait(self._delay)
+            self._delay = min(self._delay * 2, 5)
         if self._has_started:
             self.problem = Unavailable("The settings are closed.")
         self._closing.set()
         self._current.set()  # So that nothing waits.
 
     def _begin(self, child: Child) -> None:
-        self._position = ""
-        child.send("watch", {**self._wanted, "values": True}, checked)
+        def note(answer: Line) -> None:
+            self._watch = checked(answer)["watch"]
+
+        self._position, self._store, self._watch, self._is_away = "", child.store, None, False
+        child.send("watch", {**self._wanted, "values": True}, note)
         self._ask(child)
 
     def _ask(self, child: Child) -> None:
+        store = self._store
+
         def ask() -> None:
             with contextlib.suppress(Unavailable):  # The next child is asked as well.
-                child.send("snapshot", self._wanted, lambda answer: self._fill(child, checked(answer)))
+                child.send("snapshot", self._wanted, lambda answer: self._fill(child, store, checked(answer)))
 
         # Not on this thread, which must read: the child may wait for that before it reads itself.
         threading.Thread(target=ask, daemon=True).start()
 
-    def _fill(self, child: Child, snapshot: Line) -> None:
+    def _fill(self, child: Child, store: str, snapshot: Line) -> None:
+        if store != self._store:
+            return  # It may be of the former store; the notice of this one has led to another.
         if _number(snapshot["position"]) < _number(self._position):
             return self._ask(child)  # A newer notice came before it.
-        items = {(item.collection, item.key): item for item in map(Item.of, snapshot["items"]) if item.is_set}
+        items = {(line["collection"], line["key"]): Item.of(store, line) for line in snapshot["items"] if _is_kept(line)}
         with self._lock:
             if self._has_started:
                 self._changed |= {place: None for place in [*self._items, *items] if self._items.get(place) != items.get(place)}
-            self._items, self._position, self.problem, self._has_started = items, snapshot["position"], None, True
+            self._items, self._position, self._has_started, self._delay = items, snapshot["position"], True, 0.05
+            self.problem = self.problem if self._is_away else None
+            self._current.set()
             self._lock.notify_all()
-        self._current.set()
 
     def _notice(self, child: Child, notice: Line) -> None:
-        if "unavailable" in notice:
-            self.problem = error_of(notice["unavailable"])
-        elif "changes" not in notice:
-            self._position = notice.get("position", self._position)  # Of a replaced store, it may be lower.
-            self._ask(child)
-        elif _number(notice["position"]) >= _number(self._position):  # Else the snapshot has it, and what came after it.
-            with self._lock:
-                for item in (Item.of(change["item"]) for change in notice["changes"]):
-                    self._items[item.collection, item.key] = item
-                    self._changed[item.collection, item.key] = None
-                    if not item.is_set:
-                        del self._items[item.collection, item.key]
+        if notice["watch"] != self._watch:
+            return  # Of one that the program has asked for.
+        with self._lock:
+            if "unavailable" in notice:
+                self.problem, self._is_away = error_of(notice["unavailable"]), True
+            elif "changes" not in notice:
+                self._current.clear()
+                self._is_away = self._is_away and "available" not in notice
+                self._position = notice.get("position", self._position)  # Of a replaced store, it may be lower.
+                self._store = notice.get("replaced", self._store)
+                self._ask(child)
+            elif _number(notice["position"]) >= _number(self._position):  # Else the snapshot has it, and what came after it.
+                for line in (change["item"] for change in notice["changes"]):
+                    place = line["collection"], line["key"]
+                    if _is_kept(line):
+                        self._items[place] = Item.of(self._store, line)
+                    else:
+                        self._items.pop(place, None)
+                    self._changed[place] = None
                 self._position = notice["position"]
                 self._lock.notify_all()
 
@@ -288,8 +328,8 @@ class Transaction:
         self.items: list[Item] = []
 
     def check(self, item: Item) -> None:
-        """`Conflict`, and no change, unless the setting still has the version of this item."""
-        self.checks.append({"collection": item.collection, "key": item.key, "version": item.version})
+        """`Conflict`, and no change, unless the setting still has the version of this item, in the same store."""
+        self.checks.append({"collection": item.collection, "key": item.key, "version": item.version} | item.expected)
 
     def set(self, collection: str, key: str, value: Any, **options: Unpack[Options]) -> None:
         self.changes.append({"set": {"collection": collection, "key": key, "value": encode(value), **_members(options)}})
@@ -304,6 +344,11 @@ def _members(options: Options) -> Line:
     if not isinstance(options.get("if_version", 0), int):
         raise TypeError("if_version is an int; 0 means that there must be no value.")
     return {re.sub("_(.)", lambda part: part[1].upper(), name): value for name, value in options.items()}
+
+
+def _is_kept(item: Line) -> bool:
+    """Whether there is anything to know of it; a stored value that does not fit is a problem without a value."""
+    return "type" in item or "problem" in item
 
 
 def _number(position: str) -> int:

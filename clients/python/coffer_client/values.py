@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable
 from urllib.parse import urljoin
 
-from .errors import CofferError, NotFound
+from .errors import CofferError, InvalidValue, NotFound
 
 EPOCH = datetime.datetime(2001, 1, 1, tzinfo=datetime.timezone.utc)
 NOTHING: Any = object()
@@ -72,11 +72,18 @@ class Item:
     sealed: bool = False
     problem: str | None = None
     stored: Any = field(default=NOTHING, repr=False)
+    store: str = field(default="", repr=False, compare=False)
 
     @staticmethod
-    def of(members: dict[str, Any]) -> Item:
+    def of(store: str, members: dict[str, Any]) -> Item:
+        """One of the store with this ID; "" if that is unknown."""
         known = {name: members[name] for name in Item.__slots__ if name in members}
-        return Item(**known, stored=decode(members["value"]) if "value" in members else NOTHING)
+        return Item(**known | {"store": store, "stored": decode(members["value"]) if "value" in members else NOTHING})
+
+    @property
+    def expected(self) -> dict[str, Any]:
+        """The store that the version is of, for a request."""
+        return {"store": self.store} if self.store else {}
 
     @property
     def is_set(self) -> bool:
@@ -85,16 +92,19 @@ class Item:
 
     @property
     def value(self) -> Any:
-        """`NotFound` if there is none; "hidden" if it is a secret that was not asked for, or sealed."""
+        """`NotFound` if there is none, `InvalidValue` if the protocol has no form for it; "hidden" if it is a secret that was not asked
+        for, or sealed."""
         if self.stored is not NOTHING:
             return self.stored
         name = f"{self.collection}/{self.key}"
         if not self.is_set:
-            raise NotFound(f"There is no {name}.")
+            raise NotFound(f"There is no {name}: {self.problem}." if self.problem else f"There is no {name}.")
         if self.sealed:
             raise CofferError(f"{name} is sealed, and the vault is locked: prefs unlock opens it.", "hidden")
         if self.type == "secret":
             raise CofferError(f"{name} is a secret: read it with secret(), or give Settings reveal=True.", "hidden")
+        if self.problem:
+            raise InvalidValue(f"{name} has a value that cannot be read: {self.problem}.")
         raise CofferError(f"This item of {name} is the answer to a change, without a value: read it with get().", "hidden")
 
 
