@@ -208,7 +208,8 @@ func (s *Settings) Secret(collection, key string) (Secret, error) {
 	return Secret{}, failure(ErrWrongType, "%s/%s is no secret.", collection, key)
 }
 
-// OnChange calls observer, in a goroutine for all of them, with the newest item after changes of a key, or of any for "". It returns what ends it.
+// OnChange calls observer, in a goroutine for all of them, with the newest item after changes of a key, or of any for "". It returns what ends it,
+// and an error "usage", as Items does, if the collection was not named at the opening.
 func (s *Settings) OnChange(collection, key string, call func(Item)) (end func(), err error) {
 	entry := &observer{place{collection, key}, call}
 	s.lock.Lock()
