@@ -122,7 +122,7 @@ import Testing
     #expect(try Self.changes(server.notice()) == ["expired /soon"])
   }
 
-  @Test("An expired value is told though its removal cannot be committed")
+  @Test("An expired value is reported though its removal cannot be committed")
   func expiredBehindWriter() throws {
     let server = try ServedTool(tool)
     try server.ok(#""do":"watch","values":true"#)
