@@ -263,7 +263,8 @@ import Testing
   @Test("A value that JSON cannot express is there, with its type and the reason")
   func inexpressible() throws {
     let server = try ServedTool(tool)
-    let value = String(repeating: #"{"$dict":"#, count: 98) + "1" + String(repeating: "}", count: 98)
+    // Each level of it takes two of JSON.
+    let value = String(repeating: #"{"$dict":"#, count: 196) + "1" + String(repeating: "}", count: 196)
     try server.ok(#""do":"set","key":"deep","value":\#(value)"#)
     let item = try server.ok(#""do":"get","key":"deep""#)
     #expect(item["type"] as? String == "dict" && item["value"] == nil && item["problem"] != nil)
