@@ -38,6 +38,7 @@ struct ChangeRequest {
     place = try request.place(in: collection)
     key = try request.text("key")
     self.ifVersion = ifVersion
+    guard request["store"] != .null else { throw Failure(.usage, "\"store\" is not a text.") }
     store = try request.optionalText("store")
     isUndeclaredAllowed = try request.flag("undeclared")
   }

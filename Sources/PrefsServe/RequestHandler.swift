@@ -88,7 +88,10 @@ struct RequestHandler {
           items += try reader.items(of: transaction.settings(in: place), declared, transaction)
         }
         let position = try transaction.position().description
-        return JSONText.object([("position", JSONText.quoted(position)), ("items", JSONText.array(items))])
+        let id = try Database.storeID(at: store.session.path)
+        return JSONText.object([
+          ("position", JSONText.quoted(position)), ("store", JSONText.quoted(id)), ("items", JSONText.array(items)),
+        ])
       }
     }
   }

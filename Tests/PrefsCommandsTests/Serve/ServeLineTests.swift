@@ -59,7 +59,7 @@ import Testing
     "A version that is null, a change that is two, and a flag that is no truth value change nothing",
     arguments: [
       #""set","key":"a","value":2,"ifVersion":null"#, #""update","key":"a","value":2,"ifVersion":null"#,
-      #""unset","key":"a","ifVersion":null"#,
+      #""unset","key":"a","ifVersion":null"#, #""unset","key":"a","store":null"#,
       #""transaction","changes":[{"set":{"key":"a","value":2}}],"checks":[{"key":"a","version":null}]"#,
       #""transaction","changes":[{"set":{"key":"a","value":2},"unset":{"key":"b"}}]"#,
       #""set","key":"a","value":2,"undeclared":1"#, #""get","key":"a","reveal":"yes""#,

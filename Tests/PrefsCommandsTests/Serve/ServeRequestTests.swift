@@ -235,6 +235,7 @@ import Testing
     let answer = try server.ok(#""do":"update","key":"n","value":2,\#(old)"#)
     #expect((answer["conflict"] as? Object)?["value"] as? Int == 7)
     let new = try #require(answer["store"] as? String)
+    #expect(try server.ok(#""do":"snapshot","collections":[""]"#)["store"] as? String == new)
     #expect(try tool.succeed("status", "--json").contains(new))
     for request in [
       #""do":"set","key":"n","value":2,\#(old)"#, #""do":"unset","key":"n",\#(old)"#,
