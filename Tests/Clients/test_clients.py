@@ -118,8 +118,16 @@ def item(key: str, **members) -> dict:
     return {"collection": "web", "key": key, "origin": "store", **members}
 
 
-def snapshot(*items: dict) -> list[dict]:
-    return [ok(position="1", items=items)]
+def snapshot(*items: dict, position: str = "1") -> list[dict]:
+    return [ok(position=position, items=items)]
+
+
+def changed(position: str, value: int) -> dict:
+    return notice(position=position, changes=[{"change": "updated", "item": number(value)}])
+
+
+def number(value: int) -> dict:
+    return item("n", type="int", value=value, version=value)
 
 
 def notice(watch: int = 1, **members) -> dict:
@@ -304,6 +312,26 @@ class TheClients(ClientsTestCase):
         self.assertEqual(worker.do("problem"), "unavailable")
         worker.do("unset", "web", "x")
         self.assertEqual(worker.do("problem"), None)
+
+    @in_each_language(
+        "web", snapshot=[snapshot(number(1)), snapshot(number(2), position="10")],
+        set=[[notice(position="10", everything=True), changed("12", 3), ok(**item("n", version=3))]])
+    def test_put_later_changes_on_top_of_a_snapshot(self, worker: Worker) -> None:
+        worker.do("set", "web", "n", 3)
+        self.assertEqual(worker.do("get", "web", "n"), 3)
+        self.assertEqual(len(self.requests("snapshot")), 2)
+
+    @in_each_language(
+        "web", snapshot=[snapshot(number(1)), snapshot(number(21), position="21"), snapshot(number(9), position="9")],
+        set=[
+            [notice(position="20", everything=True), notice(position="9", everything=True), ok(**item("n", version=9))],
+            [changed("10", 10), ok(**item("n", version=10))],
+        ])
+    def test_follow_a_state_that_is_put_back_while_they_read(self, worker: Worker) -> None:
+        for value in (9, 10):
+            worker.do("set", "web", "n", value)
+            self.assertEqual(worker.do("get", "web", "n"), value)
+        self.assertEqual(len(self.requests("snapshot")), 3)
 
     @in_each_language("web", snapshot=[snapshot(), []], set=[[notice(everything=True), ok(**item("x", version=1))]])
     def test_return_from_a_change_whose_values_do_not_come(self, worker: Worker) -> None:

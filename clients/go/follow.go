@@ -36,7 +36,7 @@ func (s *Settings) follow() {
 	}
 }
 
-// outdate notes that memory has not all that the store has; the lock is held.
+// outdate notes that the child and its snapshot are gone; the lock is held.
 func (s *Settings) outdate() {
 	select {
 	case <-s.current:
@@ -70,9 +70,9 @@ func (s *Settings) serve() error {
 		members[name] = value
 	}
 	s.lock.Lock()
-	s.store = child.hello.Store
+	s.store, s.position, s.watch, s.away, s.asking = child.hello.Store, "", 0, false, false
+	s.forgetHistory()
 	s.lock.Unlock()
-	s.position, s.watch, s.away = "", 0, false
 	var failed error
 	check := func(answer line) {
 		if answer.Error != nil {
@@ -90,18 +90,19 @@ func (s *Settings) serve() error {
 	if err := child.send("watch", members, note); err != nil {
 		return err
 	}
-	s.ask = func() {
-		store := s.present()
+	s.ask = func(needed, history int) {
 		fill := func(answer line) {
 			if check(answer); failed == nil {
-				if failed = s.fill(store, answer); failed != nil {
+				if failed = s.fill(needed, history, answer); failed != nil {
 					_ = child.command.Process.Kill()
 				}
 			}
 		}
 		_ = child.send("snapshot", s.wanted, fill) // The next child is asked as well.
 	}
-	s.ask()
+	s.lock.Lock()
+	s.need()
+	s.lock.Unlock()
 	err = child.follow(s.notice)
 	if failed != nil {
 		return failed
@@ -109,46 +110,72 @@ func (s *Settings) serve() error {
 	return err
 }
 
-// fill takes a snapshot.
-func (s *Settings) fill(store string, answer line) error {
-	if store != s.store { // It may be of the former store; the notice of this one has led to another.
-		return nil
+// forgetHistory is for another store, or a state that was put back; the lock is held.
+func (s *Settings) forgetHistory() {
+	s.later = nil
+	s.history++
+}
+
+// need asks for a snapshot, or for another one once that comes which was asked for; the lock is held.
+func (s *Settings) need() {
+	s.needed++
+	if !s.asking {
+		s.asking = true
+		go s.ask(s.needed, s.history) // Not here: the child may wait for this goroutine to read before it reads itself.
 	}
-	var snapshot struct {
-		Position string
-		Items    []Item
-	}
-	if err := json.Unmarshal(answer.OK, &snapshot); err != nil {
+}
+
+type snapshot struct {
+	Position, Store string
+	Items           []Item
+}
+
+func (s *Settings) fill(needed, history int, answer line) error {
+	var taken snapshot
+	if err := json.Unmarshal(answer.OK, &taken); err != nil {
 		return err
-	}
-	if commit(snapshot.Position) < commit(s.position) { // A newer notice came before it.
-		go s.ask()
-		return nil
-	}
-	items := map[place]Item{}
-	for _, item := range snapshot.Items {
-		if item.isKept() {
-			item.store = store
-			items[place{item.Collection, item.Key}] = item
-		}
 	}
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	var changed []place
-	for place, item := range items {
-		former, ok := s.items[place]
-		if former.store = store; !ok || !reflect.DeepEqual(former, item) {
-			changed = append(changed, place)
+	if history == s.history { // Else it may be of the former store, or of a state that was put back.
+		s.take(needed, taken)
+	}
+	if s.asking = needed < s.needed; s.asking {
+		go s.ask(s.needed, s.history)
+	} else {
+		s.later = nil
+	}
+	return nil
+}
+
+func (s *Settings) take(needed int, taken snapshot) {
+	if taken.Store != "" {
+		s.store = taken.Store
+	}
+	former := s.items
+	s.items, s.position, s.filled, s.delay = map[place]Item{}, taken.Position, needed, firstDelay
+	for _, item := range taken.Items {
+		s.keep(item)
+	}
+	for _, notice := range s.later {
+		if commit(notice.Position) > commit(s.position) { // Else the snapshot has it.
+			s.apply(notice)
 		}
 	}
-	for place := range s.items {
-		if _, ok := items[place]; !ok {
-			changed = append(changed, place)
-		}
-	}
-	s.items, s.position, s.delay = items, snapshot.Position, firstDelay
 	if !s.away {
 		s.problem = nil
+	}
+	var changed []place
+	for place, item := range s.items {
+		was, ok := former[place]
+		if was.store = item.store; !ok || !reflect.DeepEqual(was, item) {
+			changed = append(changed, place)
+		}
+	}
+	for place := range former {
+		if _, ok := s.items[place]; !ok {
+			changed = append(changed, place)
+		}
 	}
 	if s.started {
 		s.report(changed)
@@ -159,41 +186,55 @@ func (s *Settings) fill(store string, answer line) error {
 	default:
 		close(s.current)
 	}
-	return nil
+	close(s.stepped)
+	s.stepped = make(chan struct{})
+}
+
+// apply takes the changes of a notice, and returns where they are.
+func (s *Settings) apply(notice line) []place {
+	var changed []place
+	for _, change := range notice.Changes {
+		changed = append(changed, place{change.Item.Collection, change.Item.Key})
+		s.keep(change.Item)
+	}
+	s.position = notice.Position
+	return changed
+}
+
+func (s *Settings) keep(item Item) {
+	item.store = s.store
+	if place := (place{item.Collection, item.Key}); item.isKept() {
+		s.items[place] = item
+	} else {
+		delete(s.items, place)
+	}
 }
 
 func (s *Settings) notice(notice line) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
+	isLater := notice.Position == "" || commit(notice.Position) >= commit(s.position)
 	switch {
 	case *notice.Watch != s.watch: // Of one that the program has asked for.
 	case notice.Unavailable != nil:
 		s.problem, s.away = notice.Unavailable, true
 	case notice.Changes == nil:
-		s.outdate()
 		s.away = s.away && !notice.Available
+		if notice.Replaced != "" || !isLater {
+			s.forgetHistory()
+		}
 		if notice.Replaced != "" {
 			s.store = notice.Replaced
 		}
 		if notice.Position != "" {
-			s.position = notice.Position // Of a replaced store, it may be lower.
+			s.position = notice.Position
 		}
-		go s.ask() // Not here: the child may wait for this goroutine to read before it reads itself.
-	case commit(notice.Position) >= commit(s.position): // Else the snapshot has it, and what came after it.
-		var changed []place
-		for _, change := range notice.Changes {
-			item := change.Item
-			item.store = s.store
-			place := place{item.Collection, item.Key}
-			changed = append(changed, place)
-			if item.isKept() {
-				s.items[place] = item
-			} else {
-				delete(s.items, place)
-			}
+		s.need()
+	case isLater: // Else the snapshot has it, and what came after it.
+		if s.asking {
+			s.later = append(s.later, notice)
 		}
-		s.position = notice.Position
-		s.report(changed)
+		s.report(s.apply(notice))
 	}
 }
 

@@ -24,6 +24,12 @@ export class Settings {
   #position = ''
   #store
   #watch
+  // How often a snapshot was needed, that of the last one there is, and how often the store began another history.
+  #needed = 0
+  #filled = 0
+  #history = 0
+  #isAsking = false
+  #later = [] // Notices since the snapshot was asked for.
   #child
   #delay = 50
   #hasStarted = false
@@ -128,16 +134,16 @@ export class Settings {
       const start = resolve =>
         child.send(request, members, answer => {
           if (this.problem === late) this.problem = null
-          resolve(answer)
+          resolve([answer, this.#needed])
         })
-      const answer = await this.#within('prefs serve has not answered in time; a change may still be made.', start).catch(error => {
+      const [answer, needed] = await this.#within('prefs serve has not answered in time; a change may still be made.', start).catch(error => {
         if (error instanceof Unavailable) this.problem ??= late = error
         throw error
       })
       if (!changes.has(request) && answer.error?.error === 'unavailable') continue
       const ok = checked(answer)
-      // After many changes the server sends no values: memory has them with the snapshot that was asked for before this answer.
-      if (changes.has(request)) await this.#current().catch(error => (this.problem ??= error))
+      // After very many changes the server sends no values: memory has them with the snapshot that it needs then.
+      if (changes.has(request)) await this.#until(() => this.#filled >= needed).catch(error => (this.problem ??= error))
       return ok
     }
   }
@@ -150,17 +156,17 @@ export class Settings {
     await this.#over.finally(() => clearTimeout(late))
   }
 
-  /** The child, once memory has its values. */
+  /** The child, once its snapshot is there. */
   async #connected() {
-    await this.#current()
+    await this.#until(() => this.#isCurrent)
     if (this.#isClosing) throw new Unavailable('The settings are closed.')
     return this.#child
   }
 
-  /** Until memory has what the store has, or the end. */
-  async #current() {
+  /** Until that is so, which a snapshot may change, or the end. */
+  async #until(condition) {
     const message = `prefs serve has not sent the values for ${this.#patience} ms.`
-    while (!this.#isCurrent && !this.#isClosing) await this.#within(message, resolve => this.#idle.push(resolve))
+    while (!condition() && !this.#isClosing) await this.#within(message, resolve => this.#idle.push(resolve))
   }
 
   /** The item of the answer, in the store that was there before: if another one takes its place, a check must fail. */
@@ -214,52 +220,79 @@ export class Settings {
     this.#position = ''
     this.#store = child.hello.store
     this.#watch = null
-    this.#isAway = false
+    this.#isAway = this.#isAsking = false
+    this.#forgetHistory()
     child.send('watch', { ...this.#wanted, values: true }, answer => (this.#watch = checked(answer).watch))
-    this.#ask(child)
+    this.#need(child)
   }
 
-  #ask(child = this.#child) {
-    const store = this.#store
-    child.send('snapshot', this.#wanted, answer => child.isOver || this.#fill(store, checked(answer)))
+  #forgetHistory() {
+    this.#later = []
+    this.#history++
   }
 
-  /** Takes a snapshot. */
-  #fill(store, { position, items }) {
-    if (store !== this.#store) return // It may be of the former store; the notice of this one has led to another.
-    if (commit(position) < commit(this.#position)) return this.#ask() // A newer notice came before it.
+  /** Asks for a snapshot, or for another one once that comes which was asked for. */
+  #need(child) {
+    this.#needed++
+    if (!this.#isAsking) this.#ask(child)
+  }
+
+  #ask(child) {
+    const [needed, history] = [this.#needed, this.#history]
+    this.#isAsking = true
+    child.send('snapshot', this.#wanted, answer => child.isOver || this.#fill(child, needed, history, checked(answer)))
+  }
+
+  #fill(child, needed, history, snapshot) {
+    this.#isAsking = false
+    if (history === this.#history) this.#take(needed, snapshot) // Else it may be of the former store, or of a state that was put back.
+    if (needed < this.#needed) this.#ask(child)
+    else this.#later = []
+  }
+
+  #take(needed, { position, store, items }) {
     const former = this.#items
-    this.#items = new Map(items.filter(isKept).map(line => [place(line.collection, line.key), new Item(line, store)]))
+    this.#store = store ?? this.#store
+    this.#items = new Map(items.filter(isKept).map(line => [place(line.collection, line.key), new Item(line, this.#store)]))
     this.#position = position
+    for (const notice of this.#later) if (commit(notice.position) > commit(this.#position)) this.#apply(notice) // Else the snapshot has it.
     this.#delay = 50
     if (!this.#isAway) this.problem = null
     if (this.#hasStarted) {
       for (const [name, item] of this.#items) if (!item.equals(former.get(name))) this.#changed(item)
       for (const [name, { collection, key }] of former) if (!this.#items.has(name)) this.#changed({ collection, key })
     }
+    this.#filled = needed
     this.#hasStarted = this.#isCurrent = true
     this.#wake()
   }
 
+  #apply({ position, changes }) {
+    this.#position = position
+    for (const { item } of changes) {
+      const name = place(item.collection, item.key)
+      if (isKept(item)) this.#items.set(name, new Item(item, this.#store))
+      else this.#items.delete(name)
+    }
+  }
+
   #notice(notice) {
     if (notice.watch !== this.#watch) return // Of one that the program has asked for.
+    const { position = this.#position } = notice
+    const isLater = commit(position) >= commit(this.#position)
     if (notice.unavailable) {
       this.problem = errorOf(notice.unavailable)
       this.#isAway = true
     } else if (!notice.changes) {
-      this.#isCurrent = false
       if (notice.available) this.#isAway = false
+      if (notice.replaced || !isLater) this.#forgetHistory()
       this.#store = notice.replaced ?? this.#store
-      this.#position = notice.position ?? this.#position // Of a replaced store, it may be lower.
-      this.#ask()
-    } else if (commit(notice.position) >= commit(this.#position)) { // Else the snapshot has it, and what came after it.
-      this.#position = notice.position
-      for (const { item } of notice.changes) {
-        const name = place(item.collection, item.key)
-        if (isKept(item)) this.#items.set(name, new Item(item, this.#store))
-        else this.#items.delete(name)
-        this.#changed(item)
-      }
+      this.#position = position
+      this.#need(this.#child)
+    } else if (isLater) { // Else the snapshot has it, and what came after it.
+      if (this.#isAsking) this.#later.push(notice)
+      this.#apply(notice)
+      for (const { item } of notice.changes) this.#changed(item)
     }
   }
 

@@ -19,13 +19,15 @@ def load(obj: Any, env: str | None = None, silent: bool = True, key: str | None 
     options = dict(obj.get("COFFER_FOR_DYNACONF"))
     collections = options.pop("collections")
     with Settings(*collections, **options | {"reveal": True}) as settings:
-        for collection in collections:
-            for item in settings.items(collection):
-                name = item.key.replace("-", "_").upper()
-                if key is None or key.upper() == name:
-                    obj.set(name, escaped(plain(item.value)), loader_identifier="coffer")
-                    if [obj.get(name)] != [plain(item.value)]:  # In lists, for NaN is not itself.
-                        raise CofferError(f"dynaconf makes something else of {collection}/{item.key}: it must convert \"@json\", and merge nothing.")
+        items = [item for collection in collections for item in settings.items(collection)]
+    named = {item.key.replace("-", "_").upper(): item for item in items}
+    wanted = {name: item for name, item in named.items() if key is None or key.upper() == name}
+    for name, item in wanted.items():
+        obj.set(name, escaped(plain(item.value)), loader_identifier="coffer")
+    for name, item in wanted.items():
+        if [obj.get(name)] != [plain(item.value)]:  # In lists, for NaN is not itself.
+            place = f"{item.collection}/{item.key}"
+            raise CofferError(f'dynaconf makes something else of {place}: it must convert "@json", merge nothing, and split no names at dots.')
 
 
 def escaped(value: Any) -> Any:
