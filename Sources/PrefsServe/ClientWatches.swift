@@ -52,6 +52,9 @@ final class ClientWatches: Sendable {
     state = Mutex(State(storeID: try Database.storeID(at: store.session.path)))
   }
 
+  /// The ID of the store that was last seen.
+  var storeID: String { state.withLock { $0.storeID } }
+
   // MARK: - Watches
 
   /// Adds a watch, which does nothing before it is started.

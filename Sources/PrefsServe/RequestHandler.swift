@@ -88,7 +88,8 @@ struct RequestHandler {
           items += try reader.items(of: transaction.settings(in: place), declared, transaction)
         }
         let position = try transaction.position().description
-        let id = try Database.storeID(at: store.session.path)
+        // Its file may be away.
+        let id = (try? Database.storeID(at: store.session.path)) ?? watches.storeID
         return JSONText.object([
           ("position", JSONText.quoted(position)), ("store", JSONText.quoted(id)), ("items", JSONText.array(items)),
         ])
