@@ -126,10 +126,10 @@ import Testing
   func expiredBehindWriter() throws {
     let server = try ServedTool(tool)
     try server.ok(#""do":"watch","values":true"#)
-    try server.ok(#""do":"set","key":"soon","value":1,"expiresIn":"1s""#)
+    let connection = try Database.open(at: tool.store, key: .keyFile(tool.keyFile)).makeConnection()
+    try server.ok(#""do":"set","key":"soon","value":1,"expiresIn":"2s""#)
     #expect(try Self.changes(server.notice()) == ["inserted /soon 1"])
-    let database = try Database.open(at: tool.store, key: .keyFile(tool.keyFile))
-    try database.makeConnection().readWrite { transaction in
+    try connection.readWrite { transaction in
       let (notice, value) = (try server.notice(), try server.value("", "soon"))
       #expect(notice["everything"] as? Bool == true && value == nil)
       transaction.rollback()
