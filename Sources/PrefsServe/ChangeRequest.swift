@@ -100,9 +100,9 @@ struct ChangeRequest {
   /// Makes the change.
   func make(_ transaction: borrowing ReadWriteTransaction) throws {
     guard let value else { return try transaction.removeObject(forKey: key, inCollection: place.name) }
-    let allowed = transaction.session.settingRules?.allowsUndeclared
+    let rules = transaction.session.settingRules
     if isUndeclaredAllowed { transaction.session.settingRules?.allowsUndeclared = true }
-    defer { if let allowed { transaction.session.settingRules?.allowsUndeclared = allowed } }
+    defer { if isUndeclaredAllowed { transaction.session.settingRules = rules } }
     // Checked even if nothing would be set.
     try transaction.requireUnlocked(forKey: key, inCollection: place.name)
     try transaction.setObject(

@@ -40,10 +40,8 @@ final class ClientWatches: Sendable {
   /// Reads for notices, with the state locked.
   private let follower: Connection
   private let state: Mutex<State>
-  private let sources = Mutex<(commits: CommitRegistration, vault: Task<Void, Never>)?>(nil)
+  private let sources = Mutex<(commits: CommitRegistration, vault: Task<Void, Never>, expiries: Expiries)?>(nil)
   private let files = Mutex<(collections: Set<ByteString>, task: Task<Void, Never>)?>(nil)
-  /// When the next item expires, if that is awaited.
-  private let expiry = Mutex<Date?>(nil)
   private let queue = DispatchQueue(label: "prefs-serve.watches")
 
   init(_ store: ServedStore, _ outbox: Outbox) throws {
@@ -52,8 +50,8 @@ final class ClientWatches: Sendable {
     state = Mutex(State(storeID: try Database.storeID(at: store.session.path)))
   }
 
-  /// The ID of the store that was last seen.
-  var storeID: String { state.withLock { $0.storeID } }
+  /// The ID of the store, or, while its file is away, of the one that was there last.
+  var storeID: String { (try? Database.storeID(at: store.session.path)) ?? state.withLock { $0.storeID } }
 
   // MARK: - Watches
 
@@ -128,7 +126,11 @@ final class ClientWatches: Sendable {
         self?.queue.async { [weak self] in self?.note(event) }
       }
     }
-    sources.withLock { $0 = (commits, vault) }
+    let expiries = Expiries(clock: store.database.core.clock, isReadOnly: false) { [weak self] in
+      // The commit comes first, where it can be made.
+      self?.queue.asyncAfter(deadline: .now() + .milliseconds(250)) { [weak self] in self?.noteExpiry() }
+    }
+    sources.withLock { $0 = (commits, vault, expiries) }
   }
 
   private func note(_ commit: Commit) {
@@ -183,29 +185,10 @@ final class ClientWatches: Sendable {
   /// Awaits an expiry that a client has to hear of, even if its commit is not made: the disk may be full, or the store read-only.
   func expect(_ date: Date?) {
     guard let date else { return }
-    let isSooner = expiry.withLock { next in
-      if let next, next <= date { return false }
-      next = date
-      return true
-    }
-    if isSooner { wait(for: date) }
+    sources.withLock { $0?.expiries }?.expect(at: date.milliseconds)
   }
 
-  private func wait(for date: Date) {
-    // The commit comes first, where it can be made. And the clock may be set.
-    let delay = min(max(0, date.timeIntervalSinceNow) + 0.25, 60)
-    queue.asyncAfter(deadline: .now() + delay) { [weak self] in self?.reach(date) }
-  }
-
-  private func reach(_ date: Date) {
-    let isDue = expiry.withLock { next -> Bool? in
-      guard next == date else { return nil }
-      guard date <= Date() else { return false }
-      next = nil
-      return true
-    }
-    guard let isDue else { return }
-    guard isDue else { return wait(for: date) }
+  private func noteExpiry() {
     state.withLock { state in
       guard
         let isLeft = try? follower.read({ transaction in

@@ -88,10 +88,9 @@ struct RequestHandler {
           items += try reader.items(of: transaction.settings(in: place), declared, transaction)
         }
         let position = try transaction.position().description
-        // Its file may be away.
-        let id = (try? Database.storeID(at: store.session.path)) ?? watches.storeID
         return JSONText.object([
-          ("position", JSONText.quoted(position)), ("store", JSONText.quoted(id)), ("items", JSONText.array(items)),
+          ("position", JSONText.quoted(position)), ("store", JSONText.quoted(watches.storeID)),
+          ("items", JSONText.array(items)),
         ])
       }
     }

@@ -15,7 +15,11 @@ func (s *Settings) follow() {
 		err := s.serve()
 		s.lock.Lock()
 		s.problem = asError(err)
-		s.outdate()
+		select {
+		case <-s.current:
+			s.current = make(chan struct{})
+		default:
+		}
 		child := s.child
 		s.child = nil
 		s.lock.Unlock()
@@ -33,15 +37,6 @@ func (s *Settings) follow() {
 		if s.delay *= 2; s.delay > 5*time.Second {
 			s.delay = 5 * time.Second
 		}
-	}
-}
-
-// outdate notes that the child and its snapshot are gone; the lock is held.
-func (s *Settings) outdate() {
-	select {
-	case <-s.current:
-		s.current = make(chan struct{})
-	default:
 	}
 }
 

@@ -33,15 +33,15 @@ package final class Expiries: Sendable {
   /// How long to wait before a second attempt.
   private static let retryDelay: Int64 = 5_000
 
-  /// - Parameter onExpiry: Removes expired items, on any thread.
-  init(clock: DatabaseClock, isReadOnly: Bool, onExpiry: @escaping @Sendable () -> Void) {
+  /// - Parameter onExpiry: Removes expired items, or says that they are, on any thread.
+  package init(clock: DatabaseClock, isReadOnly: Bool, onExpiry: @escaping @Sendable () -> Void) {
     self.clock = clock
     self.isReadOnly = isReadOnly
     self.onExpiry = onExpiry
   }
 
   /// Schedules an expiry.
-  func expect(at time: Int64) {
+  package func expect(at time: Int64) {
     guard !isReadOnly else { return }
     let isSooner = next.withLock { next in
       guard time < next else { return false }
