@@ -23,7 +23,7 @@ import Testing
   }
 
   private func change(_ key: String, _ collection: String, _ version: Int64, _ rest: String) -> String {
-    "{\"collection\":\"\(collection)\",\"key\":\"\(key)\",\"version\":\(version),\(rest)}"
+    "{\"collection\":\"\(collection)\",\"key\":\"\(key)\",\"store\":0,\"version\":\(version),\(rest)}"
   }
 
   private func text(_ page: ServedPage, _ key: String, _ collection: String) throws -> String? {

@@ -46,7 +46,7 @@ import Testing
     let page = try await page()
     let session = try await page.session()
     let change =
-      #"{"changes":[{"collection":"web@stagign","key":"limit","version":0,"type":"int","text":"1"}]}"#
+      #"{"changes":[{"collection":"web@stagign","key":"limit","store":0,"version":0,"type":"int","text":"1"}]}"#
     let answer = try await page.call("change", change, session: session)
     #expect(answer.status == 422)
     #expect(answer.object["error"] as? String == "notFound")

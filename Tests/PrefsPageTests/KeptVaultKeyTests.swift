@@ -26,7 +26,8 @@
         database, session: session, scope: CollectionScope(named: []), isReadOnly: false,
         vault: PageVault(database, session, keyFile: nil, time: .seconds(900)) { _ in })
       try bench.execute("UPDATE collections SET flags = 0, history_count = NULL WHERE name = 'tokens'")
-      let new = #"{"changes":[{"collection":"tokens","key":"new","version":0,"type":"string","text":"s3cret"}]}"#
+      let change = #"{"collection":"tokens","key":"new","store":0,"version":0,"type":"string","text":"s3cret"}"#
+      let new = #"{"changes":[\#(change)]}"#
       #expect {
         try store.change(PageRequest(new))
       } throws: {

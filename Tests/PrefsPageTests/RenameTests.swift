@@ -16,7 +16,8 @@ import Testing
   ) async throws -> RawAnswer {
     try await page.call(
       "rename",
-      #"{"collection":"notes","key":"first","version":\#(version),"to":{"collection":"\#(collection)","key":"\#(key)"}}"#,
+      #"{"collection":"notes","key":"first","store":0,"version":\#(version),"#
+        + #""to":{"collection":"\#(collection)","key":"\#(key)"}}"#,
       session: session)
   }
 

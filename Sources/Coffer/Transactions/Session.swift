@@ -40,7 +40,9 @@ package final class Session {
   /// Whether the last write transaction changed anything, and so made a commit.
   var hasCommitted = false
   /// Which of the successive stores at this path it belongs to.
-  let generation: Int
+  package let generation: Int
+  /// The ID of that store, in hexadecimal; empty for one in memory.
+  package var storeID: String { connection.store.map { HexText.text($0.storeID) } ?? "" }
 
   init(connection: SQLiteConnection, core: DatabaseCore, generation: Int = 0) {
     self.generation = generation

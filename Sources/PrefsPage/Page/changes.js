@@ -1,7 +1,7 @@
 // Changes that are not saved yet, and those that can be undone.
 
 import { call } from "./server.js";
-import { element, identity, message, nameOf, visible } from "./elements.js";
+import { element, identity, isSameVersion, message, nameOf, visible } from "./elements.js";
 
 export class Changes {
   /// - hooks: `saved(settings)`, `changed()`, `review(changes)`, `met()`, `refused(change)`, and `unlock()`, which resolves to
@@ -12,7 +12,7 @@ export class Changes {
     this.redoButton = redoButton;
     this.hooks = hooks;
     this.pending = new Map();
-    /// For settings that this page has just saved: the version before, and the one that it made. Rows may still show the former.
+    /// For settings that this page has just saved: as they were before, and as it left them. Rows may still show the former.
     this.own = new Map();
     undoButton.addEventListener("click", () => this.undo());
     redoButton.addEventListener("click", () => this.redo());
@@ -69,7 +69,7 @@ export class Changes {
   /// Whether a save of this page made one state of a setting of the other.
   isOwn(before, after) {
     const own = this.own.get(identity(before));
-    return own !== undefined && own.before === before.version && own.after === after.version;
+    return own !== undefined && isSameVersion(own.before, before) && isSameVersion(own.after, after);
   }
 
   /// Drops what all rows show by now.
@@ -102,7 +102,7 @@ export class Changes {
     for (const change of changes) {
       const name = identity(change.setting);
       const saved = answer.settings.find((setting) => identity(setting) === name);
-      if (saved) this.own.set(name, { before: change.setting.version, after: saved.version });
+      if (saved) this.own.set(name, { before: change.setting, after: saved });
       const later = this.pending.get(name);
       if (later === change) this.pending.delete(name);
       // Edited again meanwhile: that edit is now based on the saved value.
@@ -139,9 +139,8 @@ export class Changes {
   /// Gives a setting another name. Resolves to why it cannot, as a sentence; undefined once it has that name.
   async rename(setting, to) {
     if (this.get(setting)) return "Save or discard its change first.";
-    const { collection, key, version } = setting;
     try {
-      const answer = await call("rename", { collection, key, version, to });
+      const answer = await call("rename", { ...requestOf({ setting }), to });
       const notes = (answer.notes ?? []).map(visible);
       if (notes.length > 0) return notes.join(" ");
       this.remember(answer, `Renamed ${visible(nameOf(setting))} to ${visible(nameOf(to))}.`);
@@ -189,7 +188,7 @@ export class Changes {
   meet(settings) {
     const met = settings.filter((theirs) => {
       const change = this.get(theirs);
-      if (!change || theirs.version === change.setting.version) return false;
+      if (!change || isSameVersion(theirs, change.setting)) return false;
       change.theirs = theirs;
       return true;
     });
@@ -235,11 +234,10 @@ export class Changes {
   }
 }
 
-/// - own: The versions of this page's last save of the setting: a row may not show it yet.
+/// - own: This page's last save of the setting: a row may not show it yet.
 function requestOf({ setting, type, text, restore, remove, dates }, own) {
-  const { collection, key } = setting;
-  const version = own?.before === setting.version ? own.after : setting.version;
-  return { collection, key, version: version ?? 0, type, text, restore, remove, dates };
+  const { collection, key, store, version } = own && isSameVersion(own.before, setting) ? own.after : setting;
+  return { collection, key, store, version: version ?? 0, type, text, restore, remove, dates };
 }
 
 /// The result of a change, in a line.

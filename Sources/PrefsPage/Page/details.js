@@ -2,7 +2,7 @@
 
 import { call } from "./server.js";
 import { lineChart } from "./chart.js";
-import { authorText, collectionName, copy, element, fill, identity, marked, message, nameOf, shortValue, timeText, visible } from "./elements.js";
+import { authorText, collectionName, copy, element, fill, identity, isSameVersion, marked, message, nameOf, shortValue, timeText, visible } from "./elements.js";
 import { dateField, editedType, editorFor, types } from "./editors.js";
 import { baseType, typeText } from "./limits.js";
 import { newText } from "./changes.js";
@@ -53,7 +53,7 @@ export class Details {
   /// Shows a setting as the program has just described it.
   take(setting) {
     const pending = this.changes.get(setting);
-    if (pending && pending.setting.version !== setting.version) pending.theirs = setting;
+    if (pending && !isSameVersion(pending.setting, setting)) pending.theirs = setting;
     const hadFocus = this.box.querySelector("#editor")?.contains(document.activeElement);
     this.setting = setting;
     this.type = pending?.type ?? editedType(setting);
@@ -288,7 +288,7 @@ export class Details {
   chart() {
     const { setting } = this;
     if (!["int", "double"].includes(setting.type) || setting.hidden || setting.isNew || setting.version === null) return undefined;
-    const name = JSON.stringify([identity(setting), setting.version]);
+    const name = JSON.stringify([identity(setting), setting.store, setting.version]);
     // Drawn again with the rest, it stays.
     if (this.charted?.name === name) return this.charted.box;
     const box = element("div", {});
@@ -427,7 +427,7 @@ export class Details {
     return details;
   }
 
-  versions({ keeps, versions }) {
+  versions({ keeps, store, versions }) {
     const { collection } = this.setting;
     const off = !keeps && element("p", { class: "line" }, "This collection keeps no history. ",
       !this.hooks.isReadOnly() && element("button", { type: "button", id: "keep-history", onclick: async () => {
@@ -438,15 +438,15 @@ export class Details {
     if (versions.length === 0) return [off || element("p", {}, "Nothing was overwritten yet.")];
     return [off, element("ol", {}, versions.map((version) => element("li", {},
       element("p", { class: "line" }, element("strong", {}, shortValue(version)),
-        !this.hooks.isReadOnly() && !this.setting.locked && element("button", { type: "button", "aria-label": `Restore version ${version.version}`, onclick: () => this.restore(version) }, "Restore")),
+        !this.hooks.isReadOnly() && !this.setting.locked && element("button", { type: "button", "aria-label": `Restore version ${version.version}`, onclick: () => this.restore(version, store) }, "Restore")),
       element("p", {}, `${timeText(version.modified)} to ${timeText(version.ended)}. `,
         version.author && `Set by ${authorText(version.author)}. `, version.endedBy && `Ended by ${authorText(version.endedBy)}.`),
       difference(shortValue(version), shortValue(this.setting)))))];
   }
 
-  /// Saves at once; unsaved edits stay.
-  restore(version) {
-    this.changes.save([{ setting: this.setting, restore: version.version, earlier: shortValue(version) }]);
+  /// Saves at once, if the store is the one that the history was read from; unsaved edits stay.
+  restore(version, store) {
+    this.changes.save([{ setting: { ...this.setting, store }, restore: version.version, earlier: shortValue(version) }]);
   }
 }
 

@@ -48,6 +48,9 @@ export function visible(text) {
 /// A unique identifier of a setting: its name as the shell writes it may be another one's, too.
 export function identity({ collection, key }) { return JSON.stringify([collection, key]); }
 
+/// Whether two descriptions of a setting are of one version: each store that is at the path in turn counts its own.
+export function isSameVersion(one, other) { return one.store === other.store && one.version === other.version; }
+
 /// The text as nodes, with the escapes marked, to distinguish them from letters of the text.
 export function marked(text) {
   const nodes = [];

@@ -13,8 +13,8 @@ export async function showFleets({ changes, isReadOnly, unlock, shows }) {
 
   const ask = asking(unlock);
 
-  const resolve = async ({ fleet, conflict, collection, key }, restore) => {
-    const answer = await ask("resolve", { fleet, conflict, restore });
+  const resolve = async ({ store, fleet, conflict, collection, key }, restore) => {
+    const answer = await ask("resolve", { store, fleet, conflict, restore });
     if (answer && restore) changes.remember(answer, `Set ${visible(nameOf({ collection, key }))} to the other value.`);
     await load();
     box.focus();

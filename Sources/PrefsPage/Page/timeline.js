@@ -16,26 +16,29 @@ export function showTimeline({ changes, collection, isReadOnly, unlock }) {
   const notes = element("div", { class: "notes" });
   const more = element("button", { type: "button", hidden: true, onclick: () => load() }, "Earlier ones");
   let next = null;
+  let shownStore;
   let round = 0;
 
   const ask = asking(unlock);
 
   /// Closes this dialog first: one at a time.
   let leave;
-  const putBack = async (change) => {
-    const setting = await ask("setting", { collection: change.collection, key: change.key });
-    if (!setting) return;
+  const putBack = async (change, store) => {
+    const found = await ask("setting", { collection: change.collection, key: change.key });
+    if (!found) return;
+    // A save is refused if the store is no longer the one that the change was read from.
+    const setting = { ...found, store };
     leave();
     const back = change.restore === null ? { setting, remove: true } : { setting, restore: change.restore, earlier: change.before };
     review([back], () => changes.save([back]));
   };
 
-  const row = (change) => element("li", {},
+  const row = (change, store) => element("li", {},
     element("div", { class: "line" },
       element("span", {}, element("strong", {}, visible(nameOf(change))), ` ${words[change.change] ?? change.change} `,
         element("small", {}, `${timeText(change.time)}${change.author ? `, ${authorText(change.author)}` : ""}`)),
       !isReadOnly && (change.restore !== null || change.isNew) && element("button", {
-        type: "button", class: "back", "aria-label": `Put back ${visible(nameOf(change))} as it was before`, onclick: () => putBack(change),
+        type: "button", class: "back", "aria-label": `Put back ${visible(nameOf(change))} as it was before`, onclick: () => putBack(change, store),
       }, "Put back")),
     (change.before !== null || change.after !== null) && (change.before === change.after
       ? element("p", { class: "difference" }, visible(change.after)) : difference(visible(change.before ?? ""), visible(change.after ?? ""))));
@@ -44,9 +47,12 @@ export function showTimeline({ changes, collection, isReadOnly, unlock }) {
     const now = round += 1;
     const answer = await ask("timeline", { collection, search: search.value, before: isFresh ? null : next });
     if (!answer || now !== round) return;
+    const { store } = answer;
+    if (!isFresh && store !== shownStore) return load({ isFresh: true });
+    shownStore = store;
     next = answer.next;
     if (isFresh) list.replaceChildren();
-    list.append(...answer.changes.map(row));
+    list.append(...answer.changes.map((change) => row(change, store)));
     if (list.children.length === 0) list.append(element("li", {}, "The store remembers no such change."));
     more.hidden = next === null;
     fill(notes, answer.without.map((name) => element("p", { class: "line" },

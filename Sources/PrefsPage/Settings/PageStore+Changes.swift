@@ -7,7 +7,33 @@ import PrefsCommands
   import Foundation
 #endif
 
-/// A setting was changed meanwhile; nothing was saved.
+/// A version of a setting, in one of the stores that were at the path in turn: each counts its own commits.
+struct StoreVersion: Equatable, Sendable {
+  let store: Int
+  /// 0 for no setting.
+  let number: CommitNumber
+}
+
+extension StoreVersion {
+  /// The version that a page has been shown.
+  init(_ request: PageRequest) throws {
+    guard let store = try request.integer("store"), let number = try request.integer("version") else {
+      throw Failure(.usage, "\"version\" or \"store\" is missing.")
+    }
+    self.init(store: Int(store), number: number)
+  }
+}
+
+extension Reading where Self: ~Copyable {
+  /// Which of the stores at the path this transaction is in.
+  var store: Int { session.generation }
+
+  func storeVersion(forKey key: String, inCollection collection: String) throws -> StoreVersion {
+    StoreVersion(store: store, number: try version(forKey: key, inCollection: collection))
+  }
+}
+
+/// A setting was changed meanwhile, or the store was replaced; nothing was saved.
 struct ChangeConflict: Error {
   /// The settings as they are now, as JSON.
   let settings: [String]
@@ -26,8 +52,8 @@ struct SettingChange: Sendable {
 
   let collection: String
   let key: String
-  /// The version that the user saw; 0 for none.
-  let version: CommitNumber
+  /// The version that the user saw.
+  let version: StoreVersion
   let action: Action
 }
 
@@ -35,8 +61,7 @@ extension SettingChange {
   init(_ request: PageRequest) throws {
     collection = try request.text("collection")
     key = try request.text("key")
-    guard let version = try request.integer("version") else { throw Failure(.usage, "\"version\" is missing.") }
-    self.version = version
+    version = try StoreVersion(request)
     if try request.flag("remove") {
       action = .remove
     } else if let dates = try request.object("dates") {
@@ -90,12 +115,12 @@ extension PageStore {
   }
 
   func requireUnchanged(
-    _ expected: [(collection: String, key: String, version: CommitNumber)], _ json: SettingJSON,
+    _ expected: [(collection: String, key: String, version: StoreVersion)], _ json: SettingJSON,
     _ transaction: borrowing ReadWriteTransaction
   ) throws {
     var settings: [String] = []
     for (collection, key, version) in expected
-    where try transaction.version(forKey: key, inCollection: collection) != version {
+    where try transaction.storeVersion(forKey: key, inCollection: collection) != version {
       settings.append(try json.whole(key, collection, transaction))
     }
     if !settings.isEmpty { throw ChangeConflict(settings: settings) }
@@ -113,7 +138,8 @@ extension PageStore {
         let (key, collection) = (place.key.string, place.collection.string)
         return UndoRecord.Entry(
           collection: collection, key: key,
-          before: try transaction.item(forKey: key, inCollection: collection), version: 0)
+          before: try transaction.item(forKey: key, inCollection: collection),
+          version: StoreVersion(store: transaction.store, number: 0))
       }
   }
 
@@ -124,7 +150,7 @@ extension PageStore {
     try transaction.letNamesFollow()
     return try entries.map { entry in
       var entry = entry
-      entry.version = try transaction.version(forKey: entry.key, inCollection: entry.collection)
+      entry.version = try transaction.storeVersion(forKey: entry.key, inCollection: entry.collection)
       return entry
     }
   }
@@ -229,7 +255,9 @@ extension PageStore {
           || transaction.isDeclaredSecret(key, inCollection: collection)
         let text = HistoryText(
           items: items[...], isSealed: isHidden, isSecret: false, redaction: Redaction(reveals: false))
-        return JSONText.object([("keeps", keeps ? "true" : "false"), ("versions", text.json)])
+        return JSONText.object([
+          ("store", "\(transaction.store)"), ("keeps", keeps ? "true" : "false"), ("versions", text.json),
+        ])
       }
     }
   }

@@ -92,7 +92,7 @@ extension PageStore {
       }
     return ChangePlan.Entry(
       change: SettingChange(
-        collection: to, key: key, version: try transaction.version(forKey: key, inCollection: to),
+        collection: to, key: key, version: try transaction.storeVersion(forKey: key, inCollection: to),
         action: .value(value)),
       before: line(present, key, to, isSealed: isSealed, reader),
       after: line(value, key, to, isSealed: isSealed || wasSealed, reader), problem: problem)

@@ -94,7 +94,7 @@ extension PageStore {
         continue
       }
       let change = SettingChange(
-        collection: collection, key: key, version: try transaction.version(forKey: key, inCollection: collection),
+        collection: collection, key: key, version: try transaction.storeVersion(forKey: key, inCollection: collection),
         action: .value(value))
       entries.append(
         ChangePlan.Entry(

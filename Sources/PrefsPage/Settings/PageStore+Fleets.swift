@@ -52,8 +52,9 @@ extension PageStore {
         .first { $0.version == conflict.version }?.value
     }
     return JSONText.object([
-      ("fleet", "\(fleet.id ?? 0)"), ("conflict", "\(conflict.id)"), ("collection", JSONText.quoted(collection)),
-      ("key", JSONText.quoted(key)), ("isDeclaration", conflict.declaration == nil ? "false" : "true"),
+      ("store", "\(transaction.store)"), ("fleet", "\(fleet.id ?? 0)"), ("conflict", "\(conflict.id)"),
+      ("collection", JSONText.quoted(collection)), ("key", JSONText.quoted(key)),
+      ("isDeclaration", conflict.declaration == nil ? "false" : "true"),
       ("time", JSONText.quoted(Timestamp.text(Date(milliseconds: conflict.time)))),
       ("winner", conflict.winner.isEmpty ? "null" : JSONText.quoted(conflict.winner)),
       ("loser", JSONText.quoted(conflict.loser)),
@@ -64,18 +65,18 @@ extension PageStore {
 
   /// Removes a conflict from the list, and sets the losing value again if the request says so.
   func resolve(_ request: PageRequest) throws -> String {
-    guard let fleet = try request.integer("fleet"), let id = try request.integer("conflict") else {
-      throw Failure(.usage, "\"conflict\" is missing.")
-    }
+    guard let store = try request.integer("store"), let fleet = try request.integer("fleet"),
+      let id = try request.integer("conflict")
+    else { throw Failure(.usage, "\"store\", \"fleet\" or \"conflict\" is missing.") }
     let restores = try request.flag("restore")
     try requireWritable()
     session.files.forget()
     let entries = try unlocking {
       try connection.readWrite { transaction in
         let tables = FleetTransaction(session: transaction.session)
-        guard let conflict = try tables.conflicts(of: fleet).first(where: { $0.id == id }) else {
-          throw Failure(.notFound, "this conflict was resolved in the meantime.")
-        }
+        guard transaction.store == Int(store),
+          let conflict = try tables.conflicts(of: fleet).first(where: { $0.id == id })
+        else { throw Failure(.notFound, "this conflict was resolved in the meantime.") }
         let (key, collection) = (conflict.key, conflict.collection)
         try scope.require(collection)
         var entries: [UndoRecord.Entry]?

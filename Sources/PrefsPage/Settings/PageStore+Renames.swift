@@ -9,7 +9,7 @@ extension PageStore {
     let (collection, key) = try name(in: request)
     guard let target = try request.object("to") else { throw Failure(.usage, "\"to\" is missing.") }
     let to = try name(in: target)
-    guard let version = try request.integer("version") else { throw Failure(.usage, "\"version\" is missing.") }
+    let version = try StoreVersion(request)
     try requireWritable()
     session.files.forget()
     let json = json

@@ -36,7 +36,8 @@ extension PageStore {
         }
         let isLast = changes.count < Self.changesAtOnce
         return JSONText.object([
-          ("changes", JSONText.array(changes)), ("next", isLast ? "null" : next.map { "\($0)" } ?? "null"),
+          ("store", "\(transaction.store)"), ("changes", JSONText.array(changes)),
+          ("next", isLast ? "null" : next.map { "\($0)" } ?? "null"),
           ("without", JSONText.array(try withoutHistory(collection, transaction).map(JSONText.quoted))),
         ])
       }
@@ -139,7 +140,9 @@ extension PageStore {
     func entry(_ action: SettingChange.Action, _ after: Value?) -> WayBack {
       .change(
         ChangePlan.Entry(
-          change: SettingChange(collection: collection, key: key, version: info?.version ?? 0, action: action),
+          change: SettingChange(
+            collection: collection, key: key,
+            version: StoreVersion(store: transaction.store, number: info?.version ?? 0), action: action),
           before: line(present, key, collection, isSealed: isSealed, reader),
           after: line(after, key, collection, isSealed: isSealed, reader)))
     }

@@ -8,10 +8,10 @@ struct UndoRecord: Sendable {
     let key: String
     /// The previous item; nil if there was none.
     let before: Item?
-    /// The version after the save, or after the undo of later saves; 0 if the key was removed.
-    var version: CommitNumber
+    /// The version after the save, or after the undo of later saves.
+    var version: StoreVersion
 
-    fileprivate func isOf(_ other: Entry, version: CommitNumber) -> Bool {
+    fileprivate func isOf(_ other: Entry, version: StoreVersion) -> Bool {
       self.version == version && key.utf8.elementsEqual(other.key.utf8)
         && collection.utf8.elementsEqual(other.collection.utf8)
     }
@@ -57,7 +57,7 @@ struct UndoStack: Sendable {
   mutating func replace(_ record: UndoRecord, with opposite: [UndoRecord.Entry]) -> Int64 {
     drop(record)
     for (undone, left) in zip(record.entries, opposite) {
-      let earlier = undone.before?.version ?? 0
+      let earlier = StoreVersion(store: undone.version.store, number: undone.before?.version ?? 0)
       for index in records.indices {
         for place in records[index].entries.indices where records[index].entries[place].isOf(undone, version: earlier) {
           records[index].entries[place].version = left.version

@@ -141,6 +141,7 @@ struct SettingJSON {
     let lock = effective.locked(key)
     let isDefault = value != nil && value == declaration?.defaultValue && search.problems.isEmpty
     members += [
+      ("store", "\(transaction.store)"),
       ("changed", info != nil && !isDefault ? "true" : "false"),
       ("declared", declaration == nil ? "false" : "true"),
       ("hidden", isConcealed ? "true" : "false"),

@@ -46,7 +46,7 @@ def listed(threat) -> None:
         status, _, body = page.call("reveal", {"collection": "api", "key": "token"}, session=session)
         threat.tried("a reveal on a page that is read-only", f"status {status}", status != 200 and SECRET.encode() not in body)
         for name, request in (
-            ("change", {"changes": [{"collection": "editor", "key": "theme", "version": 1, "text": "x", "type": "string"}]}),
+            ("change", {"changes": [{"collection": "editor", "key": "theme", "store": 0, "version": 1, "text": "x", "type": "string"}]}),
             ("import", {"name": "a.json", "data": base64.b64encode(b'{"editor":{"theme":"x"}}').decode()}),
             ("undo", {"undo": 1}), ("apply", {"plan": 1}), ("keepHistory", {"collection": "editor"}),
         ):
@@ -132,9 +132,9 @@ def other_collections(threat) -> None:
             ("list", {"collection": "other"}), ("setting", {"collection": "other", "key": "name"}),
             ("reveal", {"collection": "api", "key": "token"}), ("history", {"collection": "other", "key": "name"}),
             ("export", {"collection": "other"}),
-            ("change", {"changes": [{"collection": "other", "key": "name", "version": 1, "text": "x", "type": "string"}]}),
+            ("change", {"changes": [{"collection": "other", "key": "name", "store": 0, "version": 1, "text": "x", "type": "string"}]}),
             ("keepHistory", {"collection": "other"}), ("copy", {"from": "other", "to": "editor"}),
-            ("rename", {"collection": "editor", "key": "theme", "version": 1, "to": {"collection": "other", "key": "theme"}}),
+            ("rename", {"collection": "editor", "key": "theme", "store": 0, "version": 1, "to": {"collection": "other", "key": "theme"}}),
             ("list", {}), ("list", {"search": "name"}), ("timeline", {}), ("export", {}),
             ("moment", {"moment": "2026-01-01T00:00:00Z"}),
             ("moment", {"moment": "2026-01-01T00:00:00Z", "collection": "other"}),
