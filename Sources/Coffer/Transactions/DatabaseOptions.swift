@@ -25,6 +25,8 @@ public struct DatabaseOptions: Sendable {
   /// log, the store is then read as an image, which shows no later commits and must be reopened after a change. Otherwise,
   /// and beside an active writer, later commits are visible; the log and shared memory that this needs are created if
   /// missing, and stay behind.
+  ///
+  /// A value that has expired is absent at once, but its listeners hear of it only when a program that writes removes it.
   public var isReadOnly: Bool
   /// Whether to create the store if there is none.
   public var mode: OpeningMode
