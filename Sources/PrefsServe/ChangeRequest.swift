@@ -88,11 +88,10 @@ struct ChangeRequest {
 
   /// Whether the key has another version than the expected one, or is in another store.
   ///
-  /// - Parameter path: That of the store, which no other can take while this transaction is under way.
   /// - Throws: ``Failure`` with the status `notFound` if the environment does not exist.
-  func isConflict(_ transaction: borrowing ReadWriteTransaction, at path: String) throws -> Bool {
+  func isConflict(_ transaction: borrowing ReadWriteTransaction) throws -> Bool {
     _ = try place.inForce(transaction)
-    if let store, try Database.storeID(at: path) != store { return true }
+    if let store, transaction.session.storeID != store { return true }
     guard let ifVersion else { return false }
     return try transaction.version(forKey: key, inCollection: place.name) != ifVersion
   }

@@ -15,8 +15,14 @@ final class ClientWatches: Sendable {
     let filter: WatchFilter
     let values: Bool
     let reveals: Bool
+    /// Whether it gets everything where anything may have changed.
+    let snapshots: Bool
     /// The last commit that it knows.
     var last = CommitPosition.beginning
+    /// Whether a snapshot is to be made: it will have all commits until then.
+    var awaitsSnapshot = false
+    /// Why the last one could not be made, as JSON.
+    var problem: String?
     /// Whether the answer that has its number was sent.
     var isStarted = false
   }
@@ -27,13 +33,15 @@ final class ClientWatches: Sendable {
     /// How often the store was replaced or rolled back, and which one it is.
     var generation = 0
     var storeID: String
+    /// Why the store cannot be read at present, as JSON.
+    var trouble: String?
 
     var started: [(number: Int64, watch: Watch)] {
       watches.filter { $0.value.isStarted }.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
     }
   }
 
-  private typealias Members = [(name: String, json: String)]
+  private typealias Member = (name: String, json: String)
 
   private let store: ServedStore
   private let outbox: Outbox
@@ -47,47 +55,42 @@ final class ClientWatches: Sendable {
   init(_ store: ServedStore, _ outbox: Outbox) throws {
     (self.store, self.outbox) = (store, outbox)
     follower = try store.database.makeConnection()
-    state = Mutex(State(storeID: try Database.storeID(at: store.session.path)))
+    state = Mutex(State(storeID: try follower.read { $0.session.storeID }))
   }
-
-  /// The ID of the store, or, while its file is away, of the one that was there last.
-  var storeID: String { (try? Database.storeID(at: store.session.path)) ?? state.withLock { $0.storeID } }
 
   // MARK: - Watches
 
   /// Adds a watch, which does nothing before it is started.
   ///
   /// - Returns: Its number.
-  func add(_ filter: WatchFilter, values: Bool, reveals: Bool) throws -> Int64 {
+  func add(_ filter: WatchFilter, values: Bool, reveals: Bool, snapshots: Bool) throws -> Int64 {
     if sources.withLock({ $0 == nil }) { try follow() }
     return state.withLock { state in
       state.lastNumber += 1
-      state.watches[state.lastNumber] = Watch(filter: filter, values: values, reveals: reveals)
+      state.watches[state.lastNumber] = Watch(
+        filter: filter, values: values, reveals: reveals, snapshots: snapshots)
       return state.lastNumber
     }
   }
 
-  /// Sends what was committed after a position, and then every commit.
+  /// Sends what was committed after a position, or a snapshot, and then every commit.
   func start(_ number: Int64, since position: CommitPosition) {
     state.withLock { state in
-      guard var watch = state.watches[number] else { return }
+      guard let watch = state.watches[number] else { return }
+      state.watches[number]?.isStarted = true
+      if watch.snapshots { return sendEverything(number, &state) }
       do {
         let (commits, last) = try follower.read { transaction in
           expect(try transaction.nextExpiry())
           return (try transaction.changes(since: position), try transaction.position())
         }
-        if let commits {
-          for commit in commits { send(commit, number, watch) }
-        } else {
-          send(number, [("everything", "true"), Self.position(last)])
-        }
-        watch.last = last
+        state.watches[number]?.last = last
+        guard let commits else { return sendEverything(number, &state) }
+        for commit in commits { send(commit, number, &state) }
       } catch {
-        send(number, [("everything", "true"), Self.position(position)])
-        watch.last = position
+        state.watches[number]?.last = position
+        sendEverything(number, &state)
       }
-      watch.isStarted = true
-      state.watches[number] = watch
     }
     followFiles()
   }
@@ -102,6 +105,7 @@ final class ClientWatches: Sendable {
   func deliver() {
     guard state.withLock({ !$0.watches.isEmpty }) else { return }
     store.database.deliverCommits()
+    queue.sync {}
   }
 
   /// Ends all watches.
@@ -117,12 +121,14 @@ final class ClientWatches: Sendable {
   // MARK: - What happens
 
   private func follow() throws {
+    // Notices wait for reads, and another client's must not wait for them.
     let commits = try store.database.onCommit(
-      { [weak self] in self?.note($0) }, onTrouble: { [weak self] in self?.note(trouble: $0) })
+      { [weak self, queue] commit in queue.async { [weak self] in self?.note(commit) } },
+      onTrouble: { [weak self, queue] error in queue.async { [weak self] in self?.note(trouble: error) } })
     let events = store.database.vault.events
     let vault = Task { [weak self] in
       for await event in events {
-        // Notices may wait for a read, which must not block a thread that runs tasks.
+        // A read must not block a thread that runs tasks.
         self?.queue.async { [weak self] in self?.note(event) }
       }
     }
@@ -136,19 +142,19 @@ final class ClientWatches: Sendable {
   private func note(_ commit: Commit) {
     state.withLock { state in
       if commit.generation != state.generation {
-        let id = (try? Database.storeID(at: store.session.path)) ?? state.storeID
+        let id = (try? follower.read { $0.session.storeID }) ?? state.storeID
         let what: (name: String, json: String) =
           id == state.storeID ? ("everything", "true") : ("replaced", JSONText.quoted(id))
         (state.generation, state.storeID) = (commit.generation, id)
         for (number, _) in state.started {
-          send(number, [what, Self.position(commit.position)])
           state.watches[number]?.last = commit.position
+          sendEverything(number, &state, as: what)
         }
         return
       }
-      for (number, watch) in state.started where commit.number > watch.last.number {
-        send(commit, number, watch)
+      for (number, watch) in state.started where commit.number > watch.last.number && !watch.awaitsSnapshot {
         state.watches[number]?.last = commit.position
+        send(commit, number, &state)
       }
     }
     if mayConcernOtherFiles(commit) { followFiles() }
@@ -156,11 +162,12 @@ final class ClientWatches: Sendable {
 
   private func note(trouble error: CofferError?) {
     state.withLock { state in
-      for (number, watch) in state.started {
-        if let error {
-          send(number, [("unavailable", store.json(of: error.whileFollowing))])
+      state.trouble = error.map { store.json(of: $0.whileFollowing) }
+      for (number, _) in state.started {
+        if let trouble = state.trouble {
+          send(number, [("unavailable", trouble)])
         } else {
-          send(number, [("available", "true"), Self.position(watch.last)])
+          sendEverything(number, &state, as: ("available", "true"))
         }
       }
     }
@@ -174,9 +181,11 @@ final class ClientWatches: Sendable {
     }
   }
 
-  private func sendToAll(_ member: (name: String, json: String)) {
+  private func sendToAll(_ member: Member) {
     state.withLock { state in
-      for (number, _) in state.started { send(number, [member]) }
+      for (number, watch) in state.started {
+        if watch.snapshots { sendEverything(number, &state) } else { send(number, [member]) }
+      }
     }
   }
 
@@ -196,7 +205,7 @@ final class ClientWatches: Sendable {
           return try transaction.hasExpiredItems()
         }), isLeft
       else { return }
-      for (number, watch) in state.started { send(number, [("everything", "true"), Self.position(watch.last)]) }
+      for (number, _) in state.started { sendEverything(number, &state) }
     }
   }
 
@@ -240,15 +249,16 @@ final class ClientWatches: Sendable {
 
   // MARK: - Notices
 
-  private func send(_ commit: Commit, _ number: Int64, _ watch: Watch) {
-    let place = Self.position(commit.position)
+  /// Sends a commit, which is the last one that the watch knows.
+  private func send(_ commit: Commit, _ number: Int64, _ state: inout State) {
+    guard let watch = state.watches[number] else { return }
     switch watch.filter.changes(in: commit) {
     case .nothing: return
-    case .everything: send(number, [("everything", "true"), place])
+    case .everything: sendEverything(number, &state)
     case .keys(let changes):
       // What cannot be read now is read with a snapshot.
-      guard let changes = try? read(changes, watch) else { return send(number, [("everything", "true"), place]) }
-      var members = [place]
+      guard let changes = try? read(changes, watch) else { return sendEverything(number, &state) }
+      var members = [Self.position(commit.position)]
       if let time = commit.time { members.append(("time", JSONText.quoted(Timestamp.text(time)))) }
       if let author = commit.author { members.append(("author", ChangeText.json(author))) }
       send(number, members + [("changes", JSONText.array(changes))])
@@ -280,19 +290,66 @@ final class ClientWatches: Sendable {
     ("position", JSONText.quoted(position.description))
   }
 
-  private static func line(_ number: Int64, _ members: Members) -> String {
+  private static func line(_ number: Int64, _ members: [Member]) -> String {
     JSONText.object([("watch", "\(number)")] + members)
   }
 
-  private func send(_ number: Int64, _ members: Members) {
+  private func send(_ number: Int64, _ members: [Member]) {
     outbox.notify(Self.line(number, members)) { [weak self] in self?.everything() ?? [] }
+  }
+
+  // MARK: - Everything
+
+  /// Says that anything may have changed since the last commit that a watch knows, or sends it.
+  ///
+  /// - Parameter cause: What it is called for those that take their snapshots themselves.
+  private func sendEverything(_ number: Int64, _ state: inout State, as cause: Member = ("everything", "true")) {
+    guard let watch = state.watches[number] else { return }
+    guard watch.snapshots else { return send(number, [cause, Self.position(watch.last)]) }
+    if watch.awaitsSnapshot { return }
+    state.watches[number]?.awaitsSnapshot = true
+    // Made when all before it is written: a slow client gets one for all that happens meanwhile.
+    outbox.add { [weak self] in
+      guard let self else { return [] }
+      return self.state.withLock { self.snapshot(number, &$0) }
+    }
+  }
+
+  /// The snapshot that a watch awaits, if it still does.
+  private func snapshot(_ number: Int64, _ state: inout State) -> [String] {
+    guard let watch = state.watches[number], watch.awaitsSnapshot, let collections = watch.filter.wholeCollections
+    else { return [] }
+    state.watches[number]?.awaitsSnapshot = false
+    do {
+      store.session.files.forget()
+      let reader = ItemReader(values: true, reveals: watch.reveals, isUnlocked: store.database.vault.isUnlocked)
+      let snapshot = try store.unlocking { try follower.read { try StoreSnapshot(of: collections, reader, $0) } }
+      expect(snapshot.nextExpiry)
+      state.watches[number]?.last = snapshot.position
+      state.watches[number]?.problem = nil
+      // What is read of a store whose file is away is what was there last.
+      return [snapshot.members, state.trouble.map { [("unavailable", $0)] }].compactMap(\.self)
+        .map { Self.line(number, $0) }
+    } catch {
+      let problem = store.json(of: error)
+      state.watches[number]?.problem = problem
+      queue.asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
+        guard let self else { return }
+        self.state.withLock { self.sendEverything(number, &$0) }
+      }
+      return watch.problem == problem ? [] : [Self.line(number, [("unavailable", problem)])]
+    }
   }
 
   /// What stands for notices that the client was too slow for.
   private func everything() -> [String] {
     state.withLock { state in
       outbox.endDropping()
-      return state.started.map { Self.line($0.number, [("everything", "true"), Self.position($0.watch.last)]) }
+      return state.started.flatMap { number, watch in
+        guard watch.snapshots else { return [Self.line(number, [("everything", "true"), Self.position(watch.last)])] }
+        state.watches[number]?.awaitsSnapshot = true
+        return snapshot(number, &state)
+      }
     }
   }
 }

@@ -67,6 +67,26 @@ struct ItemReader {
   }
 }
 
+/// All items of collections, as of one moment.
+struct StoreSnapshot {
+  let position: CommitPosition
+  let nextExpiry: Date?
+  /// Those of an answer or a notice.
+  let members: [(name: String, json: String)]
+
+  init(of places: [NamedCollection], _ reader: ItemReader, _ transaction: borrowing ReadTransaction) throws {
+    let declared = try DeclaredKeys(transaction)
+    var items: [String] = []
+    for place in places { items += try reader.items(of: transaction.settings(in: place), declared, transaction) }
+    position = try transaction.position()
+    nextExpiry = try transaction.nextExpiry()
+    members = [
+      ("position", JSONText.quoted(position.description)), ("store", JSONText.quoted(transaction.session.storeID)),
+      ("items", JSONText.array(items)),
+    ]
+  }
+}
+
 extension Reading where Self: ~Copyable {
   /// What is in force in a collection that a client names.
   borrowing func settings(in place: NamedCollection) throws -> EffectiveSettings {

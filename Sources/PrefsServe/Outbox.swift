@@ -18,15 +18,15 @@ final class Outbox: Sendable {
     /// With what to signal once it is written.
     case answer([UInt8], DispatchSemaphore)
     case notice([UInt8])
-    /// Stands for notices that were dropped; makes what is written instead.
-    case everything(@Sendable () -> [String])
+    /// Makes the lines when they are written.
+    case lines(@Sendable () -> [String])
   }
 
   private struct State {
     var entries: [Entry] = []
     var noticeCount = 0
     var noticeByteCount = 0
-    /// Whether notices were dropped, and what stands for them waits.
+    /// Whether notices were dropped, and the lines that stand for them wait.
     var hasDropped = false
     var isWriting = false
     var isClosed = false
@@ -54,12 +54,23 @@ final class Outbox: Sendable {
       if isTooMuch {
         state.entries.removeAll { if case .notice = $0 { true } else { false } }
         (state.noticeCount, state.noticeByteCount, state.hasDropped) = (0, 0, true)
-        state.entries.append(.everything(everything))
+        state.entries.append(.lines(everything))
       } else {
         state.entries.append(.notice(bytes))
         state.noticeCount += 1
         state.noticeByteCount += bytes.count
       }
+      defer { state.isWriting = true }
+      return !state.isWriting
+    }
+    if mustWrite { queue.async { self.write() } }
+  }
+
+  /// Adds lines that are made when they are written, and not dropped; never waits.
+  func add(_ make: @escaping @Sendable () -> [String]) {
+    let mustWrite = state.withLock { state in
+      if state.isClosed { return false }
+      state.entries.append(.lines(make))
       defer { state.isWriting = true }
       return !state.isWriting
     }
@@ -99,7 +110,7 @@ final class Outbox: Sendable {
     while let entry = next() {
       switch entry {
       case .notice(let bytes): send(bytes)
-      case .everything(let lines): for line in lines() { send(Self.bytes(line)) }
+      case .lines(let make): for line in make() { send(Self.bytes(line)) }
       case .answer(let bytes, let written):
         send(bytes)
         written.signal()

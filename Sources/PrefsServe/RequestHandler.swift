@@ -79,21 +79,9 @@ struct RequestHandler {
     let environment = try request.optionalText("env")
     let places = try names.map { try NamedCollection($0, environment: environment, isVariable: false) }
     let reader = try reader(request)
-    return try store.unlocking {
-      try connection.read { transaction in
-        watches.expect(try transaction.nextExpiry())
-        let declared = try DeclaredKeys(transaction)
-        var items: [String] = []
-        for place in places {
-          items += try reader.items(of: transaction.settings(in: place), declared, transaction)
-        }
-        let position = try transaction.position().description
-        return JSONText.object([
-          ("position", JSONText.quoted(position)), ("store", JSONText.quoted(watches.storeID)),
-          ("items", JSONText.array(items)),
-        ])
-      }
-    }
+    let snapshot = try store.unlocking { try connection.read { try StoreSnapshot(of: places, reader, $0) } }
+    watches.expect(snapshot.nextExpiry)
+    return JSONText.object(snapshot.members)
   }
 
   private func describe(_ request: JSONMembers) throws -> String {
@@ -127,11 +115,10 @@ struct RequestHandler {
     let change = try ChangeRequest(set: request, in: store.collection)
     let (silent, full) = (try reader(request, values: false), try reader(request))
     return try write(request) { transaction in
-      if try change.isConflict(transaction, at: store.session.path) {
+      if try change.isConflict(transaction) {
         guard answersConflict else { throw try conflict(change, transaction) }
         let present = try full.json(change.key, transaction.settings(in: change.place), transaction)
-        let id = try Database.storeID(at: store.session.path)
-        return JSONText.object([("conflict", present), ("store", JSONText.quoted(id))])
+        return JSONText.object([("conflict", present), ("store", JSONText.quoted(transaction.session.storeID))])
       }
       try change.make(transaction)
       return try silent.json(change.key, transaction.settings(in: change.place), transaction)
@@ -142,7 +129,7 @@ struct RequestHandler {
     let change = try ChangeRequest(unset: request, in: store.collection)
     let reader = try reader(request, values: false)
     return try write(request) { transaction in
-      if try change.isConflict(transaction, at: store.session.path) { throw try conflict(change, transaction) }
+      if try change.isConflict(transaction) { throw try conflict(change, transaction) }
       try change.make(transaction)
       return try reader.json(change.key, transaction.settings(in: change.place), transaction)
     }
@@ -154,11 +141,11 @@ struct RequestHandler {
     guard !changes.isEmpty else { throw Failure(.usage, "\"changes\" is empty.") }
     let reader = try reader(request, values: false)
     let items = try write(request) { transaction in
-      for check in checks where try check.isConflict(transaction, at: store.session.path) {
+      for check in checks where try check.isConflict(transaction) {
         throw try conflict(check, transaction)
       }
       for change in changes {
-        if try change.isConflict(transaction, at: store.session.path) { throw try conflict(change, transaction) }
+        if try change.isConflict(transaction) { throw try conflict(change, transaction) }
         try change.make(transaction)
       }
       let places = changes.map { SettingPlace($0.key, in: $0.place.name) }
@@ -209,12 +196,16 @@ struct RequestHandler {
       guard let position = CommitPosition(text) else { throw Failure(.usage, "\"since\" is not a position.") }
       return position
     }
-    let reader = try reader(request, values: request.flag("values"))
+    let snapshots = try request.flag("snapshots")
+    guard !snapshots || filter.wholeCollections != nil && given == nil else {
+      throw Failure(.usage, "\"snapshots\" needs \"collections\", without \"keys\" and \"since\".")
+    }
+    let reader = try reader(request, values: request.flag("values") || snapshots)
     let position = try connection.read { transaction in
       try filter.check(transaction)
       return try transaction.position()
     }
-    let number = try watches.add(filter, values: reader.values, reveals: reader.reveals)
+    let number = try watches.add(filter, values: reader.values, reveals: reader.reveals, snapshots: snapshots)
     let json = JSONText.object([
       ("watch", "\(number)"), ("position", JSONText.quoted(position.description)),
     ])

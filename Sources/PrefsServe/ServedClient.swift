@@ -27,10 +27,10 @@ struct ServedClient {
     outbox = Outbox(output)
     watches = try ClientWatches(store, outbox)
     handler = try RequestHandler(store, watches)
-    let position = try store.database.makeConnection().read { try $0.position() }
+    let (id, position) = try store.database.makeConnection().read { ($0.session.storeID, try $0.position()) }
     greeting = JSONText.object([
       ("serve", "\(Self.version)"), ("program", JSONText.quoted("prefs \(PrefsTool.version)")),
-      ("store", JSONText.quoted(try Database.storeID(at: store.session.path))),
+      ("store", JSONText.quoted(id)),
       ("path", JSONText.quoted(store.database.path)), ("position", JSONText.quoted(position.description)),
       ("maximum", "\(LineReader.limit)"),
     ])

@@ -54,6 +54,12 @@ struct WatchFilter {
     for place in places ?? [] { _ = try place.place.inForce(transaction) }
   }
 
+  /// The whole collections that it consists of; nil if single keys or everything are watched.
+  var wholeCollections: [NamedCollection]? {
+    guard let places, places.allSatisfy({ $0.key == nil }) else { return nil }
+    return places.map(\.place)
+  }
+
   /// The collections, or nil for all.
   var collections: [String]? { places?.map(\.place.name) }
 

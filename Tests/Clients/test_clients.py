@@ -118,12 +118,17 @@ def item(key: str, **members) -> dict:
     return {"collection": "web", "key": key, "origin": "store", **members}
 
 
-def snapshot(*items: dict, position: str = "1") -> list[dict]:
-    return [ok(position=position, items=items)]
+def watched(*items: dict) -> list[list[dict]]:
+    """The replies to the one watch."""
+    return [[ok(watch=1, position="1"), everything(*items)]]
 
 
-def changed(position: str, value: int) -> dict:
-    return notice(position=position, changes=[{"change": "updated", "item": number(value)}])
+def everything(*items: dict, store: str = "one") -> dict:
+    return notice(store=store, items=items)
+
+
+def changed(value: int) -> dict:
+    return notice(changes=[{"change": "updated", "item": number(value)}])
 
 
 def number(value: int) -> dict:
@@ -132,6 +137,9 @@ def number(value: int) -> dict:
 
 def notice(watch: int = 1, **members) -> dict:
     return {"watch": watch, "position": "1", **members}
+
+
+BUSY = notice(unavailable={"error": "busy", "code": 10, "message": "", "store": ""})
 
 
 class TheClients(ClientsTestCase):
@@ -158,7 +166,7 @@ class TheClients(ClientsTestCase):
         """Has workers, whose patience is 3 s, start a server that answers requests with these lines: the next of the name, or again the last."""
         (self.work / "requests").unlink(missing_ok=True)
         self.environment["COFFER_PATIENCE"] = "3"
-        words = [sys.executable, "-c", SERVER, json.dumps({"watch": [[ok(watch=1, position="1")]], **replies}), HELLO]
+        words = [sys.executable, "-c", SERVER, json.dumps({"watch": watched(), **replies}), HELLO]
         self.start_next(f"exec {shlex.join(words)}")
 
     def requests(self, name: str) -> list[dict]:
@@ -282,9 +290,9 @@ class TheClients(ClientsTestCase):
         self.assertEqual(self.prefs("get", "other/port"), "1\n")
 
     @in_each_language(
-        "web", snapshot=[snapshot(item("n", type="int", value=100, version=3))], transaction=[[ok(items=[])]],
+        "web", watch=watched(item("n", type="int", value=100, version=3)), transaction=[[ok(items=[])]],
         update=[[ok(conflict=item("n", type="int", value=7, version=3), store="two")], [ok(**item("n", type="int", version=4))]],
-        set=[[notice(replaced="three"), ok(**item("x", version=5))]])
+        set=[[everything(store="three"), ok(**item("x", version=5))]])
     def test_say_which_store_a_version_is_of(self, worker: Worker) -> None:
         self.assertEqual(worker.do("increment", "web", "n", 1), 8)
         updates = [(request["ifVersion"], request["store"], request["value"]) for request in self.requests("update")]
@@ -295,18 +303,14 @@ class TheClients(ClientsTestCase):
         self.assertEqual([request["checks"][0]["store"] for request in self.requests("transaction")], ["one", "three"])
 
     @in_each_language(
-        "web", snapshot=[snapshot()],
-        set=[
-            [notice(unavailable={"error": "busy", "code": 10, "message": "", "store": ""}), notice(administered=True), ok(**item("x", version=1))],
-            [notice(available=True), ok(**item("x", version=2))],
-        ])
+        "web",
+        set=[[*before, ok(**item("x", version=1))] for before in ([BUSY], [everything(), BUSY], [changed(1)], [everything()])])
     def test_have_a_problem_until_the_store_is_back(self, worker: Worker) -> None:
-        for problem in ("busy", None):
+        for problem in ("busy", "busy", "busy", None):
             worker.do("set", "web", "x", 1)
             self.assertEqual(worker.do("problem"), problem)
-        self.assertEqual(len(self.requests("snapshot")), 3)
 
-    @in_each_language("web", snapshot=[snapshot()], set=[[]], unset=[[ok(**item("x", version=0)), ok(**item("x", version=0))]])
+    @in_each_language("web", set=[[]], unset=[[ok(**item("x", version=0)), ok(**item("x", version=0))]])
     def test_have_a_problem_until_what_is_late_comes(self, worker: Worker) -> None:
         self.assertEqual(worker.ask("set", "web", "x", 1)["error"], "unavailable")
         self.assertEqual(worker.do("problem"), "unavailable")
@@ -314,33 +318,16 @@ class TheClients(ClientsTestCase):
         self.assertEqual(worker.do("problem"), None)
 
     @in_each_language(
-        "web", snapshot=[snapshot(number(1)), snapshot(number(2), position="10")],
-        set=[[notice(position="10", everything=True), changed("12", 3), ok(**item("n", version=3))]])
-    def test_put_later_changes_on_top_of_a_snapshot(self, worker: Worker) -> None:
-        worker.do("set", "web", "n", 3)
-        self.assertEqual(worker.do("get", "web", "n"), 3)
-        self.assertEqual(len(self.requests("snapshot")), 2)
-
-    @in_each_language(
-        "web", snapshot=[snapshot(number(1)), snapshot(number(21), position="21"), snapshot(number(9), position="9")],
-        set=[
-            [notice(position="20", everything=True), notice(position="9", everything=True), ok(**item("n", version=9))],
-            [changed("10", 10), ok(**item("n", version=10))],
-        ])
-    def test_follow_a_state_that_is_put_back_while_they_read(self, worker: Worker) -> None:
-        for value in (9, 10):
+        "web", watch=watched(number(1), item("gone", type="int", value=1, version=1)),
+        set=[[changed(30), everything(number(20)), ok(**item("n", version=20))], [everything(number(9)), changed(10), ok(**item("n", version=10))]])
+    def test_take_everything_and_changes_in_their_order(self, worker: Worker) -> None:
+        for value in (20, 10):
             worker.do("set", "web", "n", value)
-            self.assertEqual(worker.do("get", "web", "n"), value)
-        self.assertEqual(len(self.requests("snapshot")), 3)
+            self.assertEqual(worker.do("values", "web"), {"n": value})
 
-    @in_each_language("web", snapshot=[snapshot(), []], set=[[notice(everything=True), ok(**item("x", version=1))]])
-    def test_return_from_a_change_whose_values_do_not_come(self, worker: Worker) -> None:
-        worker.do("set", "web", "x", 1)
-        self.assertEqual(worker.do("problem"), "unavailable")
-
-    @in_each_language("web", snapshot=[snapshot(
+    @in_each_language("web", watch=watched(
         item("deep", type="dict", version=2, problem="it is too deep"),
-        {"collection": "web", "key": "odd", "version": 3, "problem": "it does not fit"})])
+        {"collection": "web", "key": "odd", "version": 3, "problem": "it does not fit"}))
     def test_know_the_problems_of_values(self, worker: Worker) -> None:
         self.assertEqual(worker.do("items", "web"), ["deep"])
         for name, key, *more, error, text in (
@@ -354,13 +341,13 @@ class TheClients(ClientsTestCase):
         self.assertEqual(worker.do("default", "web", "odd", "x"), "x")
         self.assertEqual(self.requests("update"), [])
 
-    @in_each_language("web", snapshot=[snapshot(item("x", type="int", value=1, version=3))], set=[[
-        notice(2, changes=[{"change": "updated", "item": item("x", type="int", value=2, version=4)}]), notice(2, everything=True),
-        ok(**item("y", version=5))]])
+    @in_each_language("web", watch=watched(item("x", type="int", value=1, version=3)), set=[[
+        notice(2, changes=[{"change": "updated", "item": item("x", type="int", value=2, version=4)}]), notice(2, store="two", items=[]),
+        notice(2, unavailable=BUSY["unavailable"]), ok(**item("y", version=5))]])
     def test_ignore_what_another_watch_says(self, worker: Worker) -> None:
         worker.do("set", "web", "y", 1)
         self.assertEqual(worker.do("get", "web", "x"), 1)
-        self.assertEqual(len(self.requests("snapshot")), 1)
+        self.assertEqual(worker.do("problem"), None)
 
     @unittest.skipUnless(GO_WORKER, "there is no Go")
     def test_have_the_types_of_go(self) -> None:

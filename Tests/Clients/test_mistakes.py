@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 import time
+import unittest.mock
 
 import coffer_client
 from coffer_client import Secret, Settings, Unavailable
@@ -103,14 +104,17 @@ class MistakesInPython(ClientsTestCase):
 
     def test_a_store_that_is_away_is_a_problem_until_it_is_back(self) -> None:
         """Also where its values are read again meanwhile."""
-        settings = self.open("web")
+        managed = self.work / "managed"
+        (managed / "web.d").mkdir(parents=True)
+        with unittest.mock.patch.dict(os.environ, PREFS_MANAGED_DIR=str(managed)):
+            settings = self.open("web")
         settings.set("web", "port", 1)
         (self.work / "store").rename(self.work / "away")
         self.eventually(lambda: settings.problem is not None)
-        former = settings._items
-        settings._ask(settings._child)
-        self.eventually(lambda: settings._items is not former)
-        self.assertIsNotNone(settings.problem)
+        (managed / "draft").write_text('{"locked": {"port": 8080}}')
+        (managed / "draft").rename(managed / "web.d/10.json")
+        self.eventually(lambda: settings.get("web", "port") == 8080)
+        self.eventually(lambda: settings.problem is not None)
         (self.work / "away").rename(self.work / "store")
         self.eventually(lambda: settings.problem is None)
 

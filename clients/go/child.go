@@ -60,20 +60,18 @@ func exitFailure(code int) *Error {
 
 // line is any line of the server.
 type line struct {
-	Serve    int             `json:"serve"`
-	Program  string          `json:"program"`
-	Maximum  int             `json:"maximum"`
-	Store    string          `json:"store"`
-	OK       json.RawMessage `json:"ok"`
-	Error    *Error          `json:"error"`
-	Watch    *int            `json:"watch"`
-	Position string          `json:"position"`
-	Changes  []struct {
+	Serve   int             `json:"serve"`
+	Program string          `json:"program"`
+	Maximum int             `json:"maximum"`
+	Store   string          `json:"store"`
+	OK      json.RawMessage `json:"ok"`
+	Error   *Error          `json:"error"`
+	Watch   *int            `json:"watch"`
+	Changes []struct {
 		Item Item `json:"item"`
 	} `json:"changes"`
-	Unavailable *Error `json:"unavailable"`
-	Available   bool   `json:"available"`
-	Replaced    string `json:"replaced"`
+	Items       *[]Item `json:"items"`
+	Unavailable *Error  `json:"unavailable"`
 }
 
 // child is one `prefs serve`: requests and their answers, and notices.

@@ -3,8 +3,6 @@ package coffer
 import (
 	"encoding/json"
 	"reflect"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -60,44 +58,26 @@ func (s *Settings) serve() error {
 	if err := child.readHello(); err != nil {
 		return err
 	}
-	members := map[string]any{"values": true}
+	members := map[string]any{"snapshots": true}
 	for name, value := range s.wanted {
 		members[name] = value
 	}
-	s.lock.Lock()
-	s.store, s.position, s.watch, s.away, s.asking = child.hello.Store, "", 0, false, false
-	s.forgetHistory()
-	s.lock.Unlock()
+	s.watch = 0
 	var failed error
-	check := func(answer line) {
+	note := func(answer line) {
+		var watch struct{ Watch int }
 		if answer.Error != nil {
 			failed = answer.Error
-			_ = child.command.Process.Kill()
-		}
-	}
-	note := func(answer line) {
-		if check(answer); failed == nil {
-			var watch struct{ Watch int }
+		} else {
 			failed = json.Unmarshal(answer.OK, &watch)
-			s.watch = watch.Watch
+		}
+		if s.watch = watch.Watch; failed != nil {
+			_ = child.command.Process.Kill()
 		}
 	}
 	if err := child.send("watch", members, note); err != nil {
 		return err
 	}
-	s.ask = func(needed, history int) {
-		fill := func(answer line) {
-			if check(answer); failed == nil {
-				if failed = s.fill(needed, history, answer); failed != nil {
-					_ = child.command.Process.Kill()
-				}
-			}
-		}
-		_ = child.send("snapshot", s.wanted, fill) // The next child is asked as well.
-	}
-	s.lock.Lock()
-	s.need()
-	s.lock.Unlock()
 	err = child.follow(s.notice)
 	if failed != nil {
 		return failed
@@ -105,60 +85,31 @@ func (s *Settings) serve() error {
 	return err
 }
 
-// forgetHistory is for another store, or a state that was put back; the lock is held.
-func (s *Settings) forgetHistory() {
-	s.later = nil
-	s.history++
-}
-
-// need asks for a snapshot, or for another one once that comes which was asked for; the lock is held.
-func (s *Settings) need() {
-	s.needed++
-	if !s.asking {
-		s.asking = true
-		go s.ask(s.needed, s.history) // Not here: the child may wait for this goroutine to read before it reads itself.
-	}
-}
-
-type snapshot struct {
-	Position, Store string
-	Items           []Item
-}
-
-func (s *Settings) fill(needed, history int, answer line) error {
-	var taken snapshot
-	if err := json.Unmarshal(answer.OK, &taken); err != nil {
-		return err
-	}
+func (s *Settings) notice(notice line) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	if history == s.history { // Else it may be of the former store, or of a state that was put back.
-		s.take(needed, taken)
+	switch {
+	case *notice.Watch != s.watch: // Of one that the program has asked for.
+	case notice.Unavailable != nil:
+		s.problem = notice.Unavailable
+	case notice.Items != nil:
+		s.take(notice.Store, *notice.Items)
+	default:
+		var changed []place
+		for _, change := range notice.Changes {
+			changed = append(changed, place{change.Item.Collection, change.Item.Key})
+			s.keep(change.Item)
+		}
+		s.report(changed)
 	}
-	if s.asking = needed < s.needed; s.asking {
-		go s.ask(s.needed, s.history)
-	} else {
-		s.later = nil
-	}
-	return nil
 }
 
-func (s *Settings) take(needed int, taken snapshot) {
-	if taken.Store != "" {
-		s.store = taken.Store
-	}
+// take replaces all values; the lock is held.
+func (s *Settings) take(store string, items []Item) {
 	former := s.items
-	s.items, s.position, s.filled, s.delay = map[place]Item{}, taken.Position, needed, firstDelay
-	for _, item := range taken.Items {
+	s.store, s.items, s.problem, s.delay = store, map[place]Item{}, nil, firstDelay
+	for _, item := range items {
 		s.keep(item)
-	}
-	for _, notice := range s.later {
-		if commit(notice.Position) > commit(s.position) { // Else the snapshot has it.
-			s.apply(notice)
-		}
-	}
-	if !s.away {
-		s.problem = nil
 	}
 	var changed []place
 	for place, item := range s.items {
@@ -181,19 +132,6 @@ func (s *Settings) take(needed int, taken snapshot) {
 	default:
 		close(s.current)
 	}
-	close(s.stepped)
-	s.stepped = make(chan struct{})
-}
-
-// apply takes the changes of a notice, and returns where they are.
-func (s *Settings) apply(notice line) []place {
-	var changed []place
-	for _, change := range notice.Changes {
-		changed = append(changed, place{change.Item.Collection, change.Item.Key})
-		s.keep(change.Item)
-	}
-	s.position = notice.Position
-	return changed
 }
 
 func (s *Settings) keep(item Item) {
@@ -202,34 +140,6 @@ func (s *Settings) keep(item Item) {
 		s.items[place] = item
 	} else {
 		delete(s.items, place)
-	}
-}
-
-func (s *Settings) notice(notice line) {
-	s.lock.Lock()
-	defer s.lock.Unlock()
-	isLater := notice.Position == "" || commit(notice.Position) >= commit(s.position)
-	switch {
-	case *notice.Watch != s.watch: // Of one that the program has asked for.
-	case notice.Unavailable != nil:
-		s.problem, s.away = notice.Unavailable, true
-	case notice.Changes == nil:
-		s.away = s.away && !notice.Available
-		if notice.Replaced != "" || !isLater {
-			s.forgetHistory()
-		}
-		if notice.Replaced != "" {
-			s.store = notice.Replaced
-		}
-		if notice.Position != "" {
-			s.position = notice.Position
-		}
-		s.need()
-	case isLater: // Else the snapshot has it, and what came after it.
-		if s.asking {
-			s.later = append(s.later, notice)
-		}
-		s.report(s.apply(notice))
 	}
 }
 
@@ -269,11 +179,4 @@ func (s *Settings) observe() {
 			call()
 		}
 	}
-}
-
-// commit is the number of a position's commit.
-func commit(position string) int {
-	text, _, _ := strings.Cut(position, "-")
-	number, _ := strconv.Atoi(text)
-	return number
 }

@@ -17,11 +17,9 @@ func (s *Settings) Request(do string, members map[string]any) (json.RawMessage, 
 			return nil, err
 		}
 		answers := make(chan line, 1)
-		needed := 0
 		take := func(answer line) {
 			s.lock.Lock()
 			defer s.lock.Unlock()
-			needed = s.needed
 			answers <- answer
 			if s.problem == unanswered {
 				s.problem = nil
@@ -36,9 +34,6 @@ func (s *Settings) Request(do string, members map[string]any) (json.RawMessage, 
 		select {
 		case answer := <-answers:
 			late.Stop()
-			if answer.Error == nil && isChange {
-				s.catchUp(needed)
-			}
 			if answer.Error == nil {
 				return answer.OK, nil
 			}
@@ -52,32 +47,6 @@ func (s *Settings) Request(do string, members map[string]any) (json.RawMessage, 
 				s.problem = unanswered
 			}
 			return nil, unanswered
-		}
-	}
-}
-
-// catchUp waits, after a change, until memory has it: instead of very many values, the server has sent that they are to be asked for.
-func (s *Settings) catchUp(needed int) {
-	late := time.NewTimer(s.patience)
-	defer late.Stop()
-	for isLate := false; ; {
-		s.lock.Lock()
-		stepped, isThere := s.stepped, s.filled >= needed
-		if isLate && !isThere && s.problem == nil {
-			s.problem = failure(ErrUnavailable, "prefs serve has not sent the values after a change.")
-		}
-		s.lock.Unlock()
-		if isThere || isLate {
-			return
-		}
-		select {
-		case <-stepped:
-		case <-s.closing:
-			return
-		case <-s.over:
-			return
-		case <-late.C:
-			isLate = true
 		}
 	}
 }

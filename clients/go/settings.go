@@ -66,22 +66,15 @@ type Settings struct {
 	changed   map[place]bool
 	problem   error
 	child     *child
-	current   chan struct{} // closed while the child's snapshot is there
-	stepped   chan struct{} // closed by the next snapshot
+	current   chan struct{} // closed while the child's values are there
 	wake      chan struct{}
 	store     string // the ID of the present one
 
-	position      string // This and what follows is of the goroutine that follows, but for what the lock is held for.
-	watch         int
-	started, away bool
+	watch         int // This and what follows is of the goroutine that follows.
+	started       bool
 	delay         time.Duration
-	// How often a snapshot was needed, that of the last one there is, and how often the store began another history.
-	needed, filled, history int
-	asking                  bool
-	later                   []line // Notices since the snapshot was asked for.
-	ask                     func(needed, history int)
-	closing, over           chan struct{}
-	close                   sync.Once
+	closing, over chan struct{}
+	close         sync.Once
 }
 
 // Open starts the child, and reads the collections.
@@ -105,8 +98,8 @@ func Open(options Options, collections ...string) (*Settings, error) {
 		program: options.Program, arguments: arguments, patience: options.Patience,
 		wanted: map[string]any{"collections": collections, "reveal": options.Reveal},
 		items:  map[place]Item{}, observers: map[*observer]bool{}, changed: map[place]bool{},
-		delay: firstDelay, current: make(chan struct{}), stepped: make(chan struct{}),
-		wake: make(chan struct{}, 1), closing: make(chan struct{}), over: make(chan struct{}),
+		delay: firstDelay, current: make(chan struct{}), wake: make(chan struct{}, 1),
+		closing: make(chan struct{}), over: make(chan struct{}),
 	}
 	go s.follow()
 	go s.observe()

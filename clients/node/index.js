@@ -10,7 +10,6 @@ export { Item, Json, Marked, Secret, UUID } from './values.js'
 const changes = new Set(['set', 'unset', 'update', 'transaction'])
 const known = new Set(['type', 'ifVersion', 'expiresIn', 'expiresAt', 'due', 'undeclared'])
 const place = (collection, key) => `${collection?.length} ${collection}${key}`
-const commit = position => parseInt(position) || 0
 // Whether there is anything to know of an item; a stored value that does not fit is a problem without a value.
 const isKept = line => line.type || line.problem
 
@@ -21,19 +20,11 @@ export class Settings {
   #wanted
   #items = new Map()
   #observers = new Set()
-  #position = ''
-  #store
+  #store = ''
   #watch
-  // How often a snapshot was needed, that of the last one there is, and how often the store began another history.
-  #needed = 0
-  #filled = 0
-  #history = 0
-  #isAsking = false
-  #later = [] // Notices since the snapshot was asked for.
   #child
   #delay = 50
   #hasStarted = false
-  #isAway = false
   #isCurrent = false
   #isClosing = false
   #idle = []
@@ -134,17 +125,14 @@ export class Settings {
       const start = resolve =>
         child.send(request, members, answer => {
           if (this.problem === late) this.problem = null
-          resolve([answer, this.#needed])
+          resolve(answer)
         })
-      const [answer, needed] = await this.#within('prefs serve has not answered in time; a change may still be made.', start).catch(error => {
+      const answer = await this.#within('prefs serve has not answered in time; a change may still be made.', start).catch(error => {
         if (error instanceof Unavailable) this.problem ??= late = error
         throw error
       })
       if (!changes.has(request) && answer.error?.error === 'unavailable') continue
-      const ok = checked(answer)
-      // After very many changes the server sends no values: memory has them with the snapshot that it needs then.
-      if (changes.has(request)) await this.#until(() => this.#filled >= needed).catch(error => (this.problem ??= error))
-      return ok
+      return checked(answer)
     }
   }
 
@@ -156,17 +144,12 @@ export class Settings {
     await this.#over.finally(() => clearTimeout(late))
   }
 
-  /** The child, once its snapshot is there. */
+  /** The child, once it has sent the values. */
   async #connected() {
-    await this.#until(() => this.#isCurrent)
+    const message = `prefs serve has not sent the values for ${this.#patience} ms.`
+    while (!this.#isCurrent && !this.#isClosing) await this.#within(message, resolve => this.#idle.push(resolve))
     if (this.#isClosing) throw new Unavailable('The settings are closed.')
     return this.#child
-  }
-
-  /** Until that is so, which a snapshot may change, or the end. */
-  async #until(condition) {
-    const message = `prefs serve has not sent the values for ${this.#patience} ms.`
-    while (!condition() && !this.#isClosing) await this.#within(message, resolve => this.#idle.push(resolve))
   }
 
   /** The item of the answer, in the store that was there before: if another one takes its place, a check must fail. */
@@ -217,83 +200,34 @@ export class Settings {
   }
 
   #begin(child) {
-    this.#position = ''
-    this.#store = child.hello.store
     this.#watch = null
-    this.#isAway = this.#isAsking = false
-    this.#forgetHistory()
-    child.send('watch', { ...this.#wanted, values: true }, answer => (this.#watch = checked(answer).watch))
-    this.#need(child)
+    child.send('watch', { ...this.#wanted, snapshots: true }, answer => (this.#watch = checked(answer).watch))
   }
 
-  #forgetHistory() {
-    this.#later = []
-    this.#history++
-  }
-
-  /** Asks for a snapshot, or for another one once that comes which was asked for. */
-  #need(child) {
-    this.#needed++
-    if (!this.#isAsking) this.#ask(child)
-  }
-
-  #ask(child) {
-    const [needed, history] = [this.#needed, this.#history]
-    this.#isAsking = true
-    child.send('snapshot', this.#wanted, answer => child.isOver || this.#fill(child, needed, history, checked(answer)))
-  }
-
-  #fill(child, needed, history, snapshot) {
-    this.#isAsking = false
-    if (history === this.#history) this.#take(needed, snapshot) // Else it may be of the former store, or of a state that was put back.
-    if (needed < this.#needed) this.#ask(child)
-    else this.#later = []
-  }
-
-  #take(needed, { position, store, items }) {
-    const former = this.#items
-    this.#store = store ?? this.#store
-    this.#items = new Map(items.filter(isKept).map(line => [place(line.collection, line.key), new Item(line, this.#store)]))
-    this.#position = position
-    for (const notice of this.#later) if (commit(notice.position) > commit(this.#position)) this.#apply(notice) // Else the snapshot has it.
-    this.#delay = 50
-    if (!this.#isAway) this.problem = null
-    if (this.#hasStarted) {
-      for (const [name, item] of this.#items) if (!item.equals(former.get(name))) this.#changed(item)
-      for (const [name, { collection, key }] of former) if (!this.#items.has(name)) this.#changed({ collection, key })
-    }
-    this.#filled = needed
-    this.#hasStarted = this.#isCurrent = true
-    this.#wake()
-  }
-
-  #apply({ position, changes }) {
-    this.#position = position
+  #notice({ watch, unavailable, store, items, changes = [] }) {
+    if (watch !== this.#watch) return // Of one that the program has asked for.
+    if (unavailable) this.problem = errorOf(unavailable)
+    if (items) this.#take(store, items)
     for (const { item } of changes) {
       const name = place(item.collection, item.key)
       if (isKept(item)) this.#items.set(name, new Item(item, this.#store))
       else this.#items.delete(name)
     }
+    for (const { item } of changes) this.#changed(item)
   }
 
-  #notice(notice) {
-    if (notice.watch !== this.#watch) return // Of one that the program has asked for.
-    const { position = this.#position } = notice
-    const isLater = commit(position) >= commit(this.#position)
-    if (notice.unavailable) {
-      this.problem = errorOf(notice.unavailable)
-      this.#isAway = true
-    } else if (!notice.changes) {
-      if (notice.available) this.#isAway = false
-      if (notice.replaced || !isLater) this.#forgetHistory()
-      this.#store = notice.replaced ?? this.#store
-      this.#position = position
-      this.#need(this.#child)
-    } else if (isLater) { // Else the snapshot has it, and what came after it.
-      if (this.#isAsking) this.#later.push(notice)
-      this.#apply(notice)
-      for (const { item } of notice.changes) this.#changed(item)
+  #take(store, items) {
+    const former = this.#items
+    this.#store = store
+    this.#items = new Map(items.filter(isKept).map(line => [place(line.collection, line.key), new Item(line, store)]))
+    this.#delay = 50
+    this.problem = null
+    if (this.#hasStarted) {
+      for (const [name, item] of this.#items) if (!item.equals(former.get(name))) this.#changed(item)
+      for (const [name, { collection, key }] of former) if (!this.#items.has(name)) this.#changed({ collection, key })
     }
+    this.#hasStarted = this.#isCurrent = true
+    this.#wake()
   }
 
   /** Calls observers, later, so that one that throws ends nothing here. */

@@ -81,6 +81,8 @@ def not_asked(threat) -> None:
         answers = ask(child, *requests)
         place.do("set", "--secret", "web/token", "-", input=f"{SECRET}-new".encode())
         answers.append(child.stdout.readline().decode())
+        answers += ask(child, '{"id":8,"do":"watch","collections":["web"],"snapshots":true}')
+        answers.append(child.stdout.readline().decode())
         revealed = ask(child, '{"id":7,"do":"get","collection":"web","key":"token","reveal":true}')[0]
     if f"{SECRET}-new" not in revealed:
         raise NotAllowed(f"it is not sent on request: {revealed}")

@@ -143,7 +143,8 @@ import Testing
       #"{"id":4,"do":"snapshot","collections":["c","d@e"],"env":"dev"}"#,
       #"{"id":5,"do":"update","key":"a","value":"x","ifVersion":-1,"expiresIn":"2h","due":"90d","type":"array<secret>"}"#,
       #"{"id":6,"do":"list","collection":"","prefix":"a","values":true}"#, #"{"id":7,"do":"unwatch","watch":1}"#,
-      #"{"id":8,"do":"describe","collection":"c","key":"a"}"#, #"{"id":9,"do":"unset","key":"a","env":"x"}"#,
+      #"{"id":8,"do":"watch","collections":["c","d@e"],"snapshots":true,"reveal":true}"#,
+      #"{"id":9,"do":"describe","collection":"c","key":"a"}"#, #"{"id":10,"do":"unset","key":"a","env":"x"}"#,
     ]
     var generator = SplitMix64(state: 52)
     let server = try ServedTool(tool)

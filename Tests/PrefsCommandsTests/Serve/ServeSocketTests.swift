@@ -59,6 +59,29 @@ import Testing
     #expect(try Tool.exitCode(of: server) == 0)
   }
 
+  @Test("A client that does not read gets one snapshot for what it has missed, and then changes again")
+  func snapshotForAll() throws {
+    let server = try start()
+    let (slow, other) = (try ServedTool(at: path), try ServedTool(at: path))
+    var memory = try SnapshotMemory(slow, #"["web"]"#)
+    // Each of its answers waits until the server has noted the commit.
+    try other.ok(#""do":"watch","keys":[["",""]]"#)
+    // More than a socket and the queue hold: 16 MB.
+    let text = String(repeating: "x", count: 200_000)
+    for number in 0..<80 {
+      try other.ok(#""do":"set","collection":"web","key":"k","value":"\#(number)\#(text)""#)
+    }
+    try slow.ok(#""do":"set","collection":"web","key":"port","value":81"#)
+    try memory.takeRest()
+    #expect(memory.values == ["web/port": "81", "web/k": "79\(text)"])
+    #expect(memory.kinds.filter { $0 == "items" }.count == 2 && memory.kinds.count < 80, "\(memory.kinds)")
+    try slow.ok(#""do":"unset","collection":"web","key":"k""#)
+    try memory.takeRest()
+    #expect(memory.values == ["web/port": "81"] && memory.kinds.last == "changes")
+    kill(server, SIGTERM)
+    #expect(try Tool.exitCode(of: server) == 0)
+  }
+
   @Test("A folder that others can write to is refused")
   func folder() throws {
     try FileManager.default.createDirectory(

@@ -22,7 +22,7 @@ EXIT_CODES = {5: "wrongKey", 6: "keyUnavailable", 8: "format", 10: "busy", 11: "
 class Child:
     """It ends with the thread that starts it, so that has to be one that stays."""
 
-    def __init__(self, command: Sequence[str], patience: float, notice: Callable[[Child, Line], None]) -> None:
+    def __init__(self, command: Sequence[str], patience: float, notice: Callable[[Line], None]) -> None:
         self._patience, self._notice, self._writing = patience, notice, threading.Lock()
         self._waiting: deque[Callable[[Line], object]] | None = deque()  # In the order of the answers: all may have one ID.
         try:
@@ -48,12 +48,12 @@ class Child:
         hello = json.loads(first)
         if hello["serve"] != VERSION:
             raise Unavailable(f"{hello['program']} has version {hello['serve']} of the protocol; this package has {VERSION}.")
-        self._maximum, self.store = hello["maximum"], hello["store"]
+        self._maximum = hello["maximum"]
         begin(self)
         for text in self._output:
             line = json.loads(text)
             if "watch" in line and "id" not in line:
-                self._notice(self, line)
+                self._notice(line)
             elif "id" in line and (waiting := self._waiting):
                 waiting.popleft()(line)
 

@@ -22,7 +22,9 @@ class CofferSource(PydanticBaseSettingsSource):
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
         alias = field.validation_alias
         choices = alias.choices if isinstance(alias, AliasChoices) else [alias]
-        names = [name for name in choices if isinstance(name, str)] or [field_name]
+        names = [name for name in choices if isinstance(name, str)]
+        if not names or self.config.get("populate_by_name") or self.config.get("validate_by_name"):
+            names.append(field_name)
         for key in (key for name in names for key in (name, name.replace("_", "-"))):
             item = self._settings.item(self._collection, key)
             if item.is_set:

@@ -57,13 +57,10 @@ class Settings:
         self._patience = patience
         self.problem: CofferError | None = None
         self._items: dict[Place, Item] = {}
-        self._position = self._store = ""
+        self._store = ""
         self._child: Child | None = None
         self._watch: int | None = None
-        self._has_started = self._is_away = self._is_asking = False
-        # How often a snapshot was needed, that of the last one there is, and how often the store began another history.
-        self._needed = self._filled = self._history = 0
-        self._later: list[Line] = []  # Notices since the snapshot was asked for.
+        self._has_started = False
         self._delay = 0.05
         self._current, self._closing, self._lock = threading.Event(), threading.Event(), threading.Condition()
         self._observers: dict[object, tuple[tuple[str, str | None], Observer]] = {}
@@ -157,12 +154,12 @@ class Settings:
 
     def request(self, do: str, **members: Any) -> Line:
         """Any request of the protocol; `ok` of its answer, or its error raised."""
-        answers: queue.SimpleQueue[tuple[Line, int]] = queue.SimpleQueue()
+        answers: queue.SimpleQueue[Line] = queue.SimpleQueue()
         late = Unavailable(f"prefs serve has not answered for {self._patience} s; a change may still be made.")
 
         def take(answer: Line) -> None:
             with self._lock:
-                answers.put((answer, self._needed))
+                answers.put(answer)
                 self.problem = None if self.problem is late else self.problem
 
         while True:
@@ -175,19 +172,14 @@ class Settings:
             except Unavailable:
                 continue  # It has just ended: this waits for the next one.
             try:
-                answer, needed = answers.get(timeout=self._patience)
+                answer = answers.get(timeout=self._patience)
             except queue.Empty:
                 with self._lock:
                     if answers.empty():
                         self.problem = self.problem or late
                 raise late from None
             if do in CHANGES or "error" not in answer or answer["error"]["error"] != "unavailable":
-                ok = checked(answer)
-                # After very many changes the server sends no values: memory has them with the snapshot that it needs then.
-                with self._lock:
-                    if do in CHANGES and not self._lock.wait_for(lambda: self._filled >= needed or self._closing.is_set(), self._patience):
-                        self.problem = self.problem or Unavailable("prefs serve has not sent the values after a change.")
-                return ok
+                return checked(answer)
 
     def close(self) -> None:
         """Ends the child. Values can still be read."""
@@ -256,81 +248,31 @@ class Settings:
         def note(answer: Line) -> None:
             self._watch = checked(answer)["watch"]
 
-        with self._lock:
-            self._position, self._store, self._watch, self._is_away = "", child.store, None, False
-            self._later, self._history, self._is_asking = [], self._history + 1, False
-        child.send("watch", {**self._wanted, "values": True}, note)
-        self._need(child)
+        self._watch = None
+        child.send("watch", {**self._wanted, "snapshots": True}, note)
 
-    def _need(self, child: Child) -> None:
-        """Asks for a snapshot, or for another one once that comes which was asked for; the lock may be held."""
-        self._needed += 1
-        if not self._is_asking:
-            self._ask(child)
-
-    def _ask(self, child: Child) -> None:
-        needed, history, self._is_asking = self._needed, self._history, True
-
-        def ask() -> None:
-            with contextlib.suppress(Unavailable):  # The next child is asked as well.
-                child.send("snapshot", self._wanted, lambda answer: self._fill(child, needed, history, checked(answer)))
-
-        # Not on this thread, which must read: the child may wait for that before it reads itself.
-        threading.Thread(target=ask, daemon=True).start()
-
-    def _fill(self, child: Child, needed: int, history: int, snapshot: Line) -> None:
-        with self._lock:
-            self._is_asking = False
-            if history == self._history:  # Else it may be of the former store, or of a state that was put back.
-                self._take(needed, snapshot)
-            if needed < self._needed:
-                self._ask(child)
-            else:
-                self._later = []
-
-    def _take(self, needed: int, snapshot: Line) -> None:
-        self._store = snapshot.get("store", self._store)
-        items = {(line["collection"], line["key"]): Item.of(self._store, line) for line in snapshot["items"] if _is_kept(line)}
-        position = snapshot["position"]
-        for notice in self._later:
-            if _number(notice["position"]) > _number(position):  # Else the snapshot has it, and what came after it.
-                position = notice["position"]
-                self._apply(notice, items)
-        if self._has_started:
-            self._changed |= {place: None for place in [*self._items, *items] if self._items.get(place) != items.get(place)}
-        self._items, self._position, self._has_started, self._delay, self._filled = items, position, True, 0.05, needed
-        self.problem = self.problem if self._is_away else None
-        self._current.set()
-        self._lock.notify_all()
-
-    def _apply(self, notice: Line, items: dict[Place, Item]) -> None:
-        for line in (change["item"] for change in notice["changes"]):
-            place = line["collection"], line["key"]
-            if _is_kept(line):
-                items[place] = Item.of(self._store, line)
-            else:
-                items.pop(place, None)
-
-    def _notice(self, child: Child, notice: Line) -> None:
+    def _notice(self, notice: Line) -> None:
         if notice["watch"] != self._watch:
             return  # Of one that the program has asked for.
         with self._lock:
-            position = notice.get("position", self._position)
-            is_later = _number(position) >= _number(self._position)
             if "unavailable" in notice:
-                self.problem, self._is_away = error_of(notice["unavailable"]), True
-            elif "changes" not in notice:
-                self._is_away = self._is_away and "available" not in notice
-                if "replaced" in notice or not is_later:
-                    self._later, self._history = [], self._history + 1
-                self._store, self._position = notice.get("replaced", self._store), position
-                self._need(child)
-            elif is_later:  # Else the snapshot has it, and what came after it.
-                self._later += [notice] * self._is_asking
-                self._apply(notice, self._items)
-                self._changed |= {(change["item"]["collection"], change["item"]["key"]): None for change in notice["changes"]}
-                self._position = position
-                self._lock.notify_all()
+                self.problem = error_of(notice["unavailable"])
+                return
+            if "items" in notice:
+                self._store, former = notice["store"], self._items
+                self._items = {(line["collection"], line["key"]): Item.of(self._store, line) for line in notice["items"] if _is_kept(line)}
+                changed = [place for place in [*former, *self._items] if former.get(place) != self._items.get(place)]
+                self._changed |= {place: None for place in changed if self._has_started}
+                self._has_started, self._delay, self.problem = True, 0.05, None
+                self._current.set()
+            for line in (change["item"] for change in notice.get("changes", ())):
+                place = line["collection"], line["key"]
+                self._changed[place] = None
+                if _is_kept(line):
+                    self._items[place] = Item.of(self._store, line)
+                else:
+                    self._items.pop(place, None)
+            self._lock.notify_all()
 
     def _observe(self) -> None:
         while True:
@@ -378,11 +320,6 @@ def _members(options: Options) -> Line:
 def _is_kept(item: Line) -> bool:
     """Whether there is anything to know of it; a stored value that does not fit is a problem without a value."""
     return "type" in item or "problem" in item
-
-
-def _number(position: str) -> int:
-    """The commit of a position."""
-    return int(position.partition("-")[0] or 0)
 
 
 def _leave_all() -> None:
