@@ -23,6 +23,8 @@ final class ClientWatches: Sendable {
     var awaitsSnapshot = false
     /// Why the last one could not be made, as JSON.
     var problem: String?
+    /// Whether it is tried again each second.
+    var isRetrying = false
     /// Whether the answer that has its number was sent.
     var isStarted = false
   }
@@ -333,11 +335,21 @@ final class ClientWatches: Sendable {
     } catch {
       let problem = store.json(of: error)
       state.watches[number]?.problem = problem
-      queue.asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
-        guard let self else { return }
-        self.state.withLock { self.sendEverything(number, &$0) }
-      }
+      if !watch.isRetrying { trySnapshotLater(number, &state) }
       return watch.problem == problem ? [] : [Self.line(number, [("unavailable", problem)])]
+    }
+  }
+
+  private func trySnapshotLater(_ number: Int64, _ state: inout State) {
+    state.watches[number]?.isRetrying = true
+    queue.asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
+      guard let self else { return }
+      self.state.withLock { state in
+        state.watches[number]?.isRetrying = false
+        guard state.watches[number]?.problem != nil else { return }
+        self.sendEverything(number, &state)
+        self.trySnapshotLater(number, &state)
+      }
     }
   }
 

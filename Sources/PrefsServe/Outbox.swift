@@ -52,9 +52,12 @@ final class Outbox: Sendable {
         state.noticeCount >= Self.countLimit
         || state.noticeCount > 0 && state.noticeByteCount + bytes.count > Self.byteLimit
       if isTooMuch {
-        state.entries.removeAll { if case .notice = $0 { true } else { false } }
+        let isNotice = { (entry: Entry) in if case .notice = entry { true } else { false } }
+        // An answer that waits comes after the notices that came before it, or what stands for them.
+        let place = state.entries.firstIndex(where: isNotice) ?? state.entries.endIndex
+        state.entries.removeAll(where: isNotice)
         (state.noticeCount, state.noticeByteCount, state.hasDropped) = (0, 0, true)
-        state.entries.append(.lines(everything))
+        state.entries.insert(.lines(everything), at: place)
       } else {
         state.entries.append(.notice(bytes))
         state.noticeCount += 1
@@ -95,6 +98,11 @@ final class Outbox: Sendable {
     if mustWrite { write() }
     written.wait()
     return state.withLock { !$0.isClosed }
+  }
+
+  /// Whether an answer waits; for tests.
+  var hasAnswer: Bool {
+    state.withLock { state in state.entries.contains { if case .answer = $0 { true } else { false } } }
   }
 
   /// Writes nothing any more; returns once nothing is being written.

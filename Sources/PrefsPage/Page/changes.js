@@ -140,7 +140,7 @@ export class Changes {
   async rename(setting, to) {
     if (this.get(setting)) return "Save or discard its change first.";
     try {
-      const answer = await call("rename", { ...requestOf({ setting }), to });
+      const answer = await call("rename", { ...versionOf(setting), to });
       const notes = (answer.notes ?? []).map(visible);
       if (notes.length > 0) return notes.join(" ");
       this.remember(answer, `Renamed ${visible(nameOf(setting))} to ${visible(nameOf(to))}.`);
@@ -234,10 +234,13 @@ export class Changes {
   }
 }
 
+/// A setting as a request names it: as this page has seen it.
+function versionOf({ collection, key, store, version }) { return { collection, key, store, version: version ?? 0 }; }
+
 /// - own: This page's last save of the setting: a row may not show it yet.
 function requestOf({ setting, type, text, restore, remove, dates }, own) {
-  const { collection, key, store, version } = own && isSameVersion(own.before, setting) ? own.after : setting;
-  return { collection, key, store, version: version ?? 0, type, text, restore, remove, dates };
+  const seen = own && isSameVersion(own.before, setting) ? own.after : setting;
+  return { ...versionOf(seen), type, text, restore, remove, dates };
 }
 
 /// The result of a change, in a line.

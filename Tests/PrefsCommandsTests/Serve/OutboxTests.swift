@@ -67,6 +67,21 @@ import Testing
     #expect(!outbox.answer("answer"))
   }
 
+  @Test("What stands for dropped notices comes before an answer that waits for them")
+  func answerBehindNotices() throws {
+    let first = try block()
+    notify("of the change")
+    let (outbox, answered) = (outbox, DispatchSemaphore(value: 0))
+    Thread.detachNewThread {
+      _ = outbox.answer("answer")
+      answered.signal()
+    }
+    while !outbox.hasAnswer { sched_yield() }
+    for number in 0..<1000 { notify("\(number)") }
+    #expect(try lines(through: "answer") == [first, "everything", "answer"])
+    answered.wait()
+  }
+
   @Test("As many as may wait come one by one, and one that is longer than all may be comes alone")
   func bounds() throws {
     let first = try block()
