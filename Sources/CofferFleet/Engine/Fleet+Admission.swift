@@ -50,10 +50,8 @@ extension Fleet {
     do {
       try await edit { members, _ in
         for request in requests { members.admit(request) }
-        let left = expired.filter { members[$0.id] == $0 }
-        for member in left { try members.remove(member) }
         // Who has such an invitation can read until then, with a program that ignores the time.
-        return !left.isEmpty
+        return try members.remove(unchanged: expired)
       }
     } catch FleetError.busy {
       // The next sync does it.
@@ -63,5 +61,19 @@ extension Fleet {
     for object in done.map(JoinRequest.object) where objects.contains(where: { $0.name == object }) {
       _ = try await make([.remove(name: object)])
     }
+  }
+}
+
+extension Members {
+  /// Removes the members that are still as they were.
+  ///
+  /// - Returns: Whether there were any.
+  fileprivate mutating func remove(unchanged members: [Member]) throws -> Bool {
+    var hasRemoved = false
+    for member in members where self[member.id] == member {
+      try remove(member)
+      hasRemoved = true
+    }
+    return hasRemoved
   }
 }
