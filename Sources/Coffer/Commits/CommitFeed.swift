@@ -55,7 +55,7 @@ final class CommitFeed: Sendable {
     /// Whether the connection was closed, to be opened again: the store was replaced, which could not be followed yet, or it
     /// was read as an image, which is outdated.
     var mustReopen = false
-    /// The files when that last failed.
+    /// The files before the last attempt to do so, if it failed.
     var refused: StoreFiles?
     /// Why commits cannot be followed, as far as it was said.
     var trouble: CofferError?
@@ -207,7 +207,7 @@ final class CommitFeed: Sendable {
     (reader.connection, reader.counter) = (nil, nil)
     reader.watcher = nil
     reader.wayWatcher = nil
-    reader.mustReopen = false
+    (reader.mustReopen, reader.refused) = (false, nil)
     endTrouble()
     // A long-lived read may still need them.
     if !isObserved { commits.forgetOwnCommits() }
@@ -249,11 +249,12 @@ final class CommitFeed: Sendable {
   /// Continues in the store that replaced the one being read, in which everything may be new, or with a connection that is
   /// not to an outdated image.
   private func followReplacement() throws {
+    var replaced: Store?
     if !reader.mustReopen {
       guard let connection = reader.connection else { return }
       // The connection is kept, as the file may be put back.
       if let loss = connection.store?.lossOfName, case .notFound = loss { throw loss }
-      let replaced = connection.isReplaced(isCertain: true) ? connection.store : nil
+      replaced = connection.isReplaced(isCertain: true) ? connection.store : nil
       guard replaced != nil || connection.isOfOldImage else { return }
       // Before the new one is opened, which may have an index of the same name.
       (reader.connection, reader.counter) = (nil, nil)
@@ -261,11 +262,13 @@ final class CommitFeed: Sendable {
       // Greater than any commit's number, so that the next drain detects the replacement.
       if replaced != nil { reader.lastNumber = .max }
       try? connection.close()
-      if let replaced { try follow(replaced) }
     }
-    // It follows by itself, if that has failed before.
+    // Before the attempt: what changes during it is a reason for another one.
+    reader.refused = path.map(StoreFiles.init)
+    // If that has failed before, it is followed by what opens it.
+    if let replaced { try follow(replaced) }
     _ = try open()
-    reader.mustReopen = false
+    (reader.mustReopen, reader.refused) = (false, nil)
     try watch()
     sayPolling()
   }
@@ -289,7 +292,6 @@ extension CommitFeed {
 
   /// Tries again after a while: a key may be there again, a lock free, or the store accepted, without a commit that says so.
   private func retryLater(isDue: Bool) {
-    reader.refused = reader.mustReopen ? path.map(StoreFiles.init) : nil
     reader.pause = isDue ? min(2 * reader.pause, Self.longestPause) : Self.shortestPause
     reader.retry?.cancel()
     let retry = DispatchWorkItem { [weak self] in self?.drain(isDue: true) }
@@ -311,7 +313,6 @@ extension CommitFeed {
   }
 
   private func endTrouble() {
-    reader.refused = nil
     reader.retry?.cancel()
     reader.retry = nil
     guard reader.trouble != nil else { return }

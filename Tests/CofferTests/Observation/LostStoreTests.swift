@@ -1,9 +1,28 @@
 import CofferStorage
+import Dispatch
 import Foundation
+import Logging
+import Synchronization
 import TestSupport
 import Testing
 
 @testable import Coffer
+
+/// Calls a function with each warning.
+private struct WarningHandler: LogHandler {
+  let handler: @Sendable (String) -> Void
+  var metadata: Logger.Metadata = [:]
+  var logLevel = Logger.Level.warning
+
+  init(_ handler: @escaping @Sendable (String) -> Void) { self.handler = handler }
+
+  func log(event: LogEvent) { handler("\(event.message)") }
+
+  subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+    get { metadata[key] }
+    set { metadata[key] = newValue }
+  }
+}
 
 @Suite("A store that cannot be followed") struct LostStoreTests {
   @Test("2.6 is reported once by `errors`, and followed without another commit once its key is there")
@@ -54,6 +73,34 @@ import Testing
     #expect(await troubles.next() == .storeNotFound(path: database.path))
     withExtendedLifetime(registration) {}
     try? await database.close()
+  }
+}
+
+extension LostStoreTests {
+  @Test("2.6 is followed again with the next event, if it is put back while the store in its place is tried")
+  func putBackDuringTheAttempt() throws {
+    let store = try TemporaryStore()
+    let (path, away, backup) = (store.path, store.path + "-away", store.path + "-backup")
+    let attempt = DispatchSemaphore(value: 0)
+    let logger = Logger(label: "test") { _ in
+      WarningHandler { warning in
+        guard warning.contains("cannot be opened") else { return }
+        if rename(away, path) == 0 { attempt.signal() }
+      }
+    }
+    let database = try Database.openOrCreate(at: path, key: store.key, options: .init(logger: logger))
+    try database.backup(to: backup, key: .key(.random(count: 32)))
+    let isFollowed = Atomic(false)
+    let registration = try database.onCommit { commit in
+      if commit.scope == .everything { isFollowed.store(true, ordering: .releasing) }
+    }
+    try #require(rename(path, away) == 0 && rename(backup, path) == 0)
+    attempt.wait()
+    // What the event of the second renaming does.
+    database.deliverCommits()
+    let wasFollowed = isFollowed.load(ordering: .acquiring)
+    #expect(wasFollowed)
+    withExtendedLifetime(registration) {}
   }
 }
 
