@@ -93,6 +93,7 @@ final class ClientWatches: Sendable {
         state.watches[number]?.last = position
         sendEverything(number, &state)
       }
+      if let trouble = state.trouble { send(number, [("unavailable", trouble)]) }
     }
     followFiles()
   }
@@ -296,6 +297,11 @@ final class ClientWatches: Sendable {
     JSONText.object([("watch", "\(number)")] + members)
   }
 
+  /// A line that says what is stored, and, while the store's file is away, why that is the last that could be read.
+  private static func lines(_ number: Int64, _ members: [Member], _ state: State) -> [String] {
+    [members, state.trouble.map { [("unavailable", $0)] }].compactMap(\.self).map { line(number, $0) }
+  }
+
   private func send(_ number: Int64, _ members: [Member]) {
     outbox.notify(Self.line(number, members)) { [weak self] in self?.everything() ?? [] }
   }
@@ -329,9 +335,7 @@ final class ClientWatches: Sendable {
       expect(snapshot.nextExpiry)
       state.watches[number]?.last = snapshot.position
       state.watches[number]?.problem = nil
-      // What is read of a store whose file is away is what was there last.
-      return [snapshot.members, state.trouble.map { [("unavailable", $0)] }].compactMap(\.self)
-        .map { Self.line(number, $0) }
+      return Self.lines(number, snapshot.members, state)
     } catch {
       let problem = store.json(of: error)
       state.watches[number]?.problem = problem
@@ -358,7 +362,9 @@ final class ClientWatches: Sendable {
     state.withLock { state in
       outbox.endDropping()
       return state.started.flatMap { number, watch in
-        guard watch.snapshots else { return [Self.line(number, [("everything", "true"), Self.position(watch.last)])] }
+        guard watch.snapshots else {
+          return Self.lines(number, [("everything", "true"), Self.position(watch.last)], state)
+        }
         state.watches[number]?.awaitsSnapshot = true
         return snapshot(number, &state)
       }

@@ -82,6 +82,28 @@ import Testing
     #expect(try Tool.exitCode(of: server) == 0)
   }
 
+  @Test("A client that has not read knows that the store is away, and that it is back")
+  func awayForSlowClient() throws {
+    let server = try start()
+    let (slow, other) = (try ServedTool(at: path), try ServedTool(at: path))
+    for client in [slow, other] { try client.ok(#""do":"watch","values":true"#) }
+    let text = String(repeating: "x", count: 200_000)
+    for number in 0..<80 { try other.ok(#""do":"set","key":"k","value":"\#(number)\#(text)""#) }
+    /// What is noticed, up to one, besides changes.
+    func noticed(by client: ServedTool, through last: String) throws -> [String] {
+      var kinds: [String] = []
+      repeat { kinds += Set(try client.notice().keys).subtracting(["watch", "position"]) } while kinds.last != last
+      return kinds.filter { !["time", "author", "changes"].contains($0) }
+    }
+    try #require(rename(tool.store, tool.path("away")) == 0)
+    #expect(try noticed(by: other, through: "unavailable") == ["unavailable"])
+    #expect(try noticed(by: slow, through: "unavailable") == ["everything", "unavailable"])
+    try #require(rename(tool.path("away"), tool.store) == 0)
+    #expect(try noticed(by: slow, through: "available") == ["available"])
+    kill(server, SIGTERM)
+    #expect(try Tool.exitCode(of: server) == 0)
+  }
+
   @Test("A folder that others can write to is refused")
   func folder() throws {
     try FileManager.default.createDirectory(

@@ -152,6 +152,10 @@ import Testing
     for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: tool.store + suffix) }
     repeat { notice = try server.notice() } while notice["unavailable"] == nil
     #expect((notice["unavailable"] as? Object)?["error"] as? String == "storeNotFound")
+    // A watch that begins now has to know it, too.
+    try server.ok(#""do":"watch""#)
+    notice = try server.notice()
+    #expect(notice["watch"] as? Int == 2 && notice["unavailable"] != nil)
     try tool.succeed("set", "web/port", "82", "--int")
     repeat { notice = try server.notice() } while notice["replaced"] == nil
     let id = try #require(notice["replaced"] as? String)
