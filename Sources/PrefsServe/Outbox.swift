@@ -46,38 +46,44 @@ final class Outbox: Sendable {
   /// - Parameter everything: Makes what is written instead of all notices that wait, if there are too many.
   func notify(_ line: String, else everything: @escaping @Sendable () -> [String]) {
     let bytes = Self.bytes(line)
-    let mustWrite = state.withLock { state in
-      if state.isClosed || state.hasDropped { return false }
+    enqueue { state in
+      if state.hasDropped { return }
       let isTooMuch =
         state.noticeCount >= Self.countLimit
         || state.noticeCount > 0 && state.noticeByteCount + bytes.count > Self.byteLimit
-      if isTooMuch {
-        let isNotice = { (entry: Entry) in if case .notice = entry { true } else { false } }
-        // An answer that waits comes after the notices that came before it, or what stands for them.
-        let place = state.entries.firstIndex(where: isNotice) ?? state.entries.endIndex
-        state.entries.removeAll(where: isNotice)
-        (state.noticeCount, state.noticeByteCount, state.hasDropped) = (0, 0, true)
-        state.entries.insert(.lines(everything), at: place)
-      } else {
+      guard isTooMuch else {
         state.entries.append(.notice(bytes))
         state.noticeCount += 1
         state.noticeByteCount += bytes.count
+        return
       }
-      defer { state.isWriting = true }
-      return !state.isWriting
+      let isNotice = { (entry: Entry) in if case .notice = entry { true } else { false } }
+      // An answer that waits comes after the notices that came before it, or what stands for them.
+      let place = state.entries.firstIndex(where: isNotice) ?? state.entries.endIndex
+      state.entries.removeAll(where: isNotice)
+      (state.noticeCount, state.noticeByteCount, state.hasDropped) = (0, 0, true)
+      state.entries.insert(.lines(everything), at: place)
     }
-    if mustWrite { queue.async { self.write() } }
   }
 
   /// Adds lines that are made when they are written, and not dropped; never waits.
-  func add(_ make: @escaping @Sendable () -> [String]) {
-    let mustWrite = state.withLock { state in
-      if state.isClosed { return false }
-      state.entries.append(.lines(make))
-      defer { state.isWriting = true }
-      return !state.isWriting
+  func add(_ make: @escaping @Sendable () -> [String]) { enqueue { $0.entries.append(.lines(make)) } }
+
+  private func enqueue(_ change: (inout State) -> Void) {
+    if mustWrite(after: change) == true { queue.async { self.write() } }
+  }
+
+  /// Changes what waits.
+  ///
+  /// - Returns: Whether the caller has to write, as no other thread does; nil if nothing is written any more.
+  private func mustWrite(after change: (inout State) -> Void) -> Bool? {
+    state.withLock { state in
+      if state.isClosed { return nil }
+      change(&state)
+      if state.isWriting || state.entries.isEmpty { return false }
+      state.isWriting = true
+      return true
     }
-    if mustWrite { queue.async { self.write() } }
   }
 
   /// Called by what makes the lines that stand for dropped notices: later ones are queued again.
@@ -88,13 +94,7 @@ final class Outbox: Sendable {
   /// - Returns: Whether the client can still be written to.
   func answer(_ line: String) -> Bool {
     let (bytes, written) = (Self.bytes(line), DispatchSemaphore(value: 0))
-    let mustWrite = state.withLock { state -> Bool? in
-      if state.isClosed { return nil }
-      state.entries.append(.answer(bytes, written))
-      defer { state.isWriting = true }
-      return !state.isWriting
-    }
-    guard let mustWrite else { return false }
+    guard let mustWrite = mustWrite(after: { $0.entries.append(.answer(bytes, written)) }) else { return false }
     if mustWrite { write() }
     written.wait()
     return state.withLock { !$0.isClosed }
