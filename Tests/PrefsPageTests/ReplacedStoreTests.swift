@@ -1,6 +1,7 @@
 import Coffer
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import PrefsCommands
@@ -16,12 +17,9 @@ private final class ListedSettings: Sendable {
 @Suite("The settings page beside a restore") struct ReplacedStoreTests {
   @Test("Saves, undoes, renames and applies nothing that is about the former store, also where the versions are equal")
   func formerStore() async throws {
-    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("coffer-\(UUID().uuidString)").path
-    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
-    defer { try? FileManager.default.removeItem(atPath: folder) }
-    let key = KeySource.key(try .random(count: 32))
-    let (path, backup) = (folder + "/settings.coffer", folder + "/backup.coffer")
-    let database = try await Database.create(at: path, key: key)
+    let store = try TemporaryStore()
+    let (path, key, backup) = (store.path, store.key, store.path + "-backup")
+    let database = try store.open()
     let connection = try database.makeConnection()
     func set(_ value: String, _ names: String...) throws {
       try connection.readWrite { transaction in
@@ -77,12 +75,9 @@ private final class ListedSettings: Sendable {
 
   @Test("Lists the settings of the restored store, whose commits have lower numbers, and follows it")
   func restored() async throws {
-    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("coffer-\(UUID().uuidString)").path
-    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
-    defer { try? FileManager.default.removeItem(atPath: folder) }
-    let key = KeySource.key(try .random(count: 32))
-    let (path, backup) = (folder + "/settings.coffer", folder + "/backup.coffer")
-    let database = try await Database.create(at: path, key: key)
+    let store = try TemporaryStore()
+    let (path, key, backup) = (store.path, store.key, store.path + "-backup")
+    let database = try store.open()
     let connection = try database.makeConnection()
     func set(_ name: String) throws {
       try connection.readWrite { try $0.setObject(1, forKey: name, inCollection: "web") }
