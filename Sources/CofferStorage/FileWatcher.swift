@@ -36,7 +36,7 @@ package final class FileWatcher: @unchecked Sendable {
       _ handler: @escaping @Sendable () -> Void
     ) throws {
       let name = FilePath.lastComponent(of: path)
-      let log = name + "-wal"
+      let (log, index) = (name + "-wal", name + "-shm")
       let descriptor = instance()
       var code = descriptor < 0 ? errno : 0
       let events = UInt32(IN_CLOSE_NOWRITE | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE)
@@ -52,8 +52,14 @@ package final class FileWatcher: @unchecked Sendable {
         guard code == 0 else { throw StorageError(errno: code, path: path) }
         sources = [
           Self.source(descriptor, queue, handler) { event, changed in
+            let isMove = event.mask & UInt32(IN_MOVED_TO | IN_MOVED_FROM) != 0
+            return switch changed {
             // Another store is renamed or copied there, or ours is gone; of ours, this also says that a program has closed it.
-            changed == (event.mask & UInt32(IN_CLOSE_NOWRITE) != 0 ? log : name)
+            case name: event.mask & UInt32(IN_CLOSE_NOWRITE) == 0
+            case log: event.mask & UInt32(IN_CLOSE_NOWRITE) != 0 || isMove
+            case index: isMove
+            default: false
+            }
           }
         ]
       }

@@ -175,25 +175,6 @@ extension Store {
     return lock.l_type != Int16(F_UNLCK)
   }
 
-  /// The identity of a file.
-  struct FileIdentity: Equatable {
-    let device: UInt64
-    let inode: UInt64
-    let isReadOnly: Bool
-
-    /// What is at a path.
-    enum Found {
-      case same, other, nothing
-    }
-
-    /// Whether the file at `path` is this one, as far as that can be said.
-    func found(at path: String) -> Found {
-      var status = stat()
-      guard lstat(path, &status) == 0 else { return errno == ENOENT || errno == ENOTDIR ? .nothing : .same }
-      return status.st_ino == inode && UInt64(status.st_dev) == device ? .same : .other
-    }
-  }
-
   private struct WeakStore {
     let identity: FileIdentity
     weak var store: Store?
@@ -218,8 +199,7 @@ extension Store {
       default: throw StorageError.notAStore(path: path, reason: "it is not a regular file")
       }
       let owner = try owner(ofFileAt: path, status, isReadOnly: isReadOnly)
-      let identity = FileIdentity(
-        device: UInt64(status.st_dev), inode: UInt64(status.st_ino), isReadOnly: isReadOnly)
+      let identity = FileIdentity(status, isReadOnly: isReadOnly)
       return (path, identity, owner)
     } catch StorageError.permissionDenied(let denied, let reason) {
       if let folder = FilePermissions.foreignFolder(above: path) {

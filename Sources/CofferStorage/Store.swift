@@ -16,6 +16,9 @@ package final class Store: Sendable {
   package let isReadOnly: Bool
   /// The identity of the file; nil while it has no name yet.
   private let identity: FileIdentity?
+  private let isIndexKept = Atomic<Bool>(false)
+  /// The file of the wal-index that all connections of this process use, and how many do.
+  private let index = Lock<(file: FileIdentity?, userCount: Int)>((nil, 0))
   /// The owner of the store's files, existing and new.
   package let owner: FileOwner
   let below: VFSPointer
@@ -272,6 +275,30 @@ package final class Store: Sendable {
   package var isReplaced: Bool {
     identity?.found(at: givenPath) == .other
   }
+
+  /// Whether a connection of this process has the wal-index open.
+  package var isIndexOpen: Bool { index.withLock { $0.userCount > 0 } }
+
+  /// Called once a connection uses the wal-index, which had its name just now.
+  ///
+  /// - Returns: The file that it uses: SQLite opens it for the first connection of a process, and keeps it for the others.
+  func useIndex(_ file: FileIdentity) -> FileIdentity? {
+    index.withLock { index in
+      if index.userCount == 0 { index.file = file }
+      index.userCount += 1
+      return index.file
+    }
+  }
+
+  func endUseOfIndex() { index.withLock { $0.userCount -= 1 } }
+
+  /// Called as a connection to a replaced store closes, whose index is that of the store in its place.
+  ///
+  /// Closing the last one would close the index, and so drop all locks of this process on its file, which are also those on
+  /// the other store (https://www.sqlite.org/howtocorrupt.html, 2.2): other programs would truncate the index while it is mapped.
+  ///
+  /// - Returns: Whether the connection has to stay open for good, as the only one.
+  func keepIndexOpen() -> Bool { !isIndexKept.exchange(true, ordering: .relaxed) }
 
   /// Why a commit would be lost: the file no longer has the store's name; nil if it has.
   package var lossOfName: StorageError? {

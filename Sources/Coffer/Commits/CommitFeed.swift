@@ -102,7 +102,8 @@ final class CommitFeed: Sendable {
     wake()
   }
 
-  private func wake() {
+  /// Looks for commits, and for what has replaced the store, if there are listeners.
+  func wake() {
     guard !isDrainQueued.exchange(true, ordering: .acquiringAndReleasing) else { return }
     queue.async {
       self.isDrainQueued.store(false, ordering: .releasing)

@@ -45,7 +45,9 @@ public final class Connection: Sendable, Identifiable {
   /// or locked.
   private final class State: @unchecked Sendable {
     var session: Session?
-    /// Whether it is still unused, and opens on first use.
+    /// Of the session that was closed, for the next one.
+    var cacheLimit: Int?
+    /// Whether there is no session before the next use.
     let isForLater: Atomic<Bool>
     /// Called before a write is queued on this connection, so that a proxy can close its open batch.
     let willQueueWrite = Lock<[WriteListener]>([])
@@ -201,16 +203,28 @@ public final class Connection: Sendable, Identifiable {
 
   /// A session for the store that replaced this one's.
   private func reopened(_ session: Session) throws -> Session {
-    let (store, limit) = (session.connection.store, session.cache.limit)
-    // If the new one does not open, the next use tries again.
-    state.session = nil
-    state.isForLater.store(true, ordering: .releasing)
+    let replaced = session.connection.isReplaced(isCertain: true) ? session.connection.store : nil
     // Before the new one is opened, which may have an index of the same name.
+    closeUntilUse(session)
+    if let replaced { try database.follow(replaced: replaced) }
+    return try openedSession()
+  }
+
+  private func closeUntilUse(_ session: Session) {
+    state.session = nil
+    state.cacheLimit = session.cache.limit
+    state.isForLater.store(true, ordering: .releasing)
     try? session.connection.close()
-    if let store { try database.follow(replaced: store) }
-    let new = try openedSession()
-    new.cache.limit = limit
-    return new
+  }
+
+  /// Closes a connection to `store` until its next use, once it is not in use.
+  func closeUntilUse(of store: Store) {
+    queue.async { [self] in
+      guard let session = state.session, session.connection.store === store, session.pinned == nil,
+        owner.load(ordering: .relaxed) == 0
+      else { return }
+      closeUntilUse(session)
+    }
   }
 
   private func openedSession() throws -> Session {
@@ -219,6 +233,7 @@ public final class Connection: Sendable, Identifiable {
     let session = try database.makeSession()
     try database.register(self)
     session.owner = self
+    if let limit = state.cacheLimit { session.cache.limit = limit }
     state.session = session
     state.isForLater.store(false, ordering: .releasing)
     return session

@@ -167,7 +167,7 @@ public final class Database: Sendable {
   func register(_ connection: Connection) throws {
     try state.withLock { state in
       guard !state.isClosed else { throw CofferError.closed }
-      state.connections.removeAll { $0.connection == nil }
+      state.connections.removeAll { $0.connection == nil || $0.connection === connection }
       state.connections.append(WeakConnection(connection: connection))
     }
   }
@@ -180,12 +180,14 @@ public final class Database: Sendable {
     }
   }
 
-  /// Switches to the store that replaced `replaced`, unless that has happened already.
+  /// Switches to the store that replaced `replaced`, unless that has happened already; to its log and index, if only those were
+  /// replaced.
   ///
   /// - Throws: `CofferError.storeReplaced` when this database's key does not open it; `.busy`.
   func follow(replaced: Store) throws {
     try following.withLock { refusal in
-      guard case .file(let store) = backing, store === replaced, store.isReplaced else { return }
+      guard case .file(let store) = backing, store === replaced else { return }
+      guard store.isReplaced else { return followFiles(of: store) }
       do {
         guard let key = key.withLock({ $0 }) else { throw CofferError.storeReplaced(path: path) }
         let spare = state.withLock { $0.spare.take() }
@@ -222,6 +224,22 @@ public final class Database: Sendable {
       forgetItems()
       options.logger.notice("\(path): the store was replaced. Everything is read again.")
     }
+  }
+
+  /// Switches to the files that have the names of the log and the index now.
+  ///
+  /// All connections of this process use one index, whatever has its name, so those to the former files are closed. For one that
+  /// is in use this does not wait long: its next use, or that of a connection that is opened meanwhile, comes here again.
+  private func followFiles(of store: Store) {
+    let (connections, spare) = state.withLock { ($0.connections.compactMap(\.connection), $0.spare.take()) }
+    try? spare?.connection.close()
+    for connection in connections { connection.closeUntilUse(of: store) }
+    core.feed.wake()
+    for _ in 0..<100 where store.isIndexOpen { usleep(1000) }
+    core.commits.forgetEverything()
+    core.generation.add(1, ordering: .acquiringAndReleasing)
+    forgetItems()
+    options.logger.notice("\(path): other files have the names of its log and index. Everything is read again.")
   }
 
   /// Whether commits can be followed again after this error only by opening the store again, with a key that opens it.

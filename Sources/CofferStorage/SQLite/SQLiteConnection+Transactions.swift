@@ -78,7 +78,8 @@ extension SQLiteConnection {
   /// Whether this connection reads the store as an image that is outdated, so that it must be opened again.
   package var isOfOldImage: Bool { databaseFile?.isOfOldImage ?? false }
 
-  /// Whether another file now has the store's name; a proper replacement also makes a commit in the old file.
+  /// Whether another file now has the name of the store, its log or its index; a proper replacement also makes a commit in the
+  /// old file.
   ///
   /// - Parameter isCertain: Whether to check in any case, not only if there was a commit since the last check.
   package func isReplaced(isCertain: Bool = false) -> Bool {

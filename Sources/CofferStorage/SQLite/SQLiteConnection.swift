@@ -276,6 +276,7 @@ package final class SQLiteConnection {
     guard !isClosed else { return }
     isClosed = true
     statements.finalizeAll()
+    if let databaseFile, databaseFile.sharesIndexWithSuccessor, databaseFile.context.store.keepIndexOpen() { return }
     // A store that was replaced has no name, nor has its log.
     if let context, context.store.isReplaced {
       try check(coffer_db_config_int(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1))

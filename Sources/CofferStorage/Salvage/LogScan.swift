@@ -125,7 +125,7 @@ private final class LogScanner {
   init?(of store: Store) throws {
     let path = store.path + "-wal"
     let opened = try store.owner.acting { () -> EnvelopeFile? in
-      guard try CompanionFile(path: path, store: store).inode() != nil else { return nil }
+      guard try CompanionFile(path: path, store: store).identity() != nil else { return nil }
       do {
         // Opened as a database file, not as a log: for root, SQLite would change a log's owner to the store's.
         return try EnvelopeFile(path: path, below: store.below, isReadOnly: true)

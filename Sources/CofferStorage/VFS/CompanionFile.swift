@@ -24,31 +24,35 @@ struct CompanionFile {
   /// Runs `open`; if the file was exchanged meanwhile, or was missing and others could have created it, runs `close` and `open`
   /// again.
   ///
+  /// - Parameter opened: Set to the file's identity; to nil if it was not created.
   /// - Returns: The code of `open`; `SQLITE_CANTOPEN` for a file that is not the owner's, with the failure in
   ///   `context`.
-  func open(_ context: ConnectionContext, _ open: () -> Int32, close: () -> Void) -> Int32 {
-    context.acting { openAsOwner(context, open, close: close) }
+  func open(
+    _ context: ConnectionContext, as opened: inout FileIdentity?, _ open: () -> Int32, close: () -> Void
+  ) -> Int32 {
+    context.acting { openAsOwner(context, as: &opened, open, close: close) }
   }
 
-  private func openAsOwner(_ context: ConnectionContext, _ open: () -> Int32, close: () -> Void) -> Int32 {
+  private func openAsOwner(
+    _ context: ConnectionContext, as opened: inout FileIdentity?, _ open: () -> Int32, close: () -> Void
+  ) -> Int32 {
     do throws(StorageError) {
-      var before = try inode()
+      var before = try identity()
       for _ in 0..<Self.openingLimit {
         if before == nil, store.owner.isShared {
           try make()
-          before = try inode()
+          before = try identity()
         }
         let code = open()
         guard code == SQLITE_OK else { return code }
-        let after: UInt64?
-        do throws(StorageError) { after = try inode() } catch {
+        do throws(StorageError) { opened = try identity() } catch {
           close()
           throw error
         }
         // Not created: shared memory that is not needed for writing yet.
-        if before == after || before == nil && !othersMayMakeFiles { return code }
+        if before == opened || before == nil && !othersMayMakeFiles { return code }
         close()
-        before = after
+        before = opened
       }
       throw .permissionDenied(path: path, reason: "it was replaced by another file, again and again")
     } catch {
@@ -79,10 +83,10 @@ struct CompanionFile {
     #endif
   }
 
-  /// The file's inode number; nil if it does not exist.
+  /// The file's identity; nil if it does not exist.
   ///
   /// - Throws: `permissionDenied` for a file that is not the owner's, and for what is not a file: a pipe would block.
-  func inode() throws(StorageError) -> UInt64? {
+  func identity() throws(StorageError) -> FileIdentity? {
     var (status, database) = (stat(), stat())
     guard lstat(path, &status) == 0 else {
       guard errno == ENOENT else { throw StorageError(errno: errno, path: path) }
@@ -106,6 +110,6 @@ struct CompanionFile {
         path: path,
         reason: "others can write to it (mode \(String(status.st_mode & 0o777, radix: 8))); change that to 600")
     }
-    return UInt64(status.st_ino)
+    return FileIdentity(status)
   }
 }

@@ -65,12 +65,14 @@ extension DatabaseFile {
     if hasCheckedSharedMemory { return map() }
     let file = CompanionFile(path: context.store.path + "-shm", store: context.store)
     let unmap = { _ = self.real.methods.xShmUnmap(self.real.file, 0) }
+    var opened: FileIdentity?
     let code = context.openingByName {
-      file.open(context, map, close: unmap)
+      file.open(context, as: &opened, map, close: unmap)
     } close: {
       unmap()
     }
     hasCheckedSharedMemory = code == SQLITE_OK || code == SQLITE_READONLY
+    if hasCheckedSharedMemory, let opened { indexIdentity = context.store.useIndex(opened) }
     return code
   }
 
@@ -165,8 +167,8 @@ extension DatabaseFile {
 
   private func prepare(_ locks: Range<Int32>) -> Int32 {
     let isWriting = locks.lowerBound == IndexLock.write
-    // A file that was replaced, removed or moved is no longer visible, so writes to it would be lost.
-    if isWriting, let loss = context.store.lossOfName {
+    // A file that was replaced, removed or moved is no longer visible, so writes to it, or to its log, would be lost.
+    if isWriting, let loss = context.store.lossOfName ?? lossOfCompanion {
       lookedAtVersion = nil
       context.fail(loss)
       return SQLITE_IOERR
@@ -182,14 +184,37 @@ extension DatabaseFile {
     return isWriting ? prepareWriting() : locks.contains(IndexLock.recovery) ? SQLITE_OK : prepareCheckpoint()
   }
 
-  /// Whether another file now has the store's name.
+  /// Whether the log or the index that this connection has open no longer has its name: others use another file, or will.
+  ///
+  /// SQLite removes neither while there is a connection: https://www.sqlite.org/howtocorrupt.html, 2.4.
+  var hasLostCompanion: Bool {
+    func isLost(_ file: FileIdentity?, _ suffix: String) -> Bool {
+      guard let file else { return false }
+      return file.found(at: context.store.path + suffix) != .same
+    }
+    return isLost(log?.identity, "-wal") || isLost(indexIdentity, "-shm")
+  }
+
+  private var lossOfCompanion: StorageError? { hasLostCompanion ? .replaced(path: context.store.path) : nil }
+
+  /// Whether the index is that of the store that has this one's name now.
+  var sharesIndexWithSuccessor: Bool {
+    context.store.isReplaced && indexIdentity?.found(at: context.store.path + "-shm") == .same
+  }
+
+  /// Whether another file now has the name of the store, its log or its index.
   ///
   /// - Parameter isCertain: Whether to check in any case, not only if there was a commit since the last check.
   func isReplaced(isCertain: Bool) -> Bool {
     let version = indexVersion
     guard isCertain || version != lookedAtVersion else { return false }
     lookedAtVersion = version
-    return context.store.isReplaced
+    return switch context.store.lossOfName {
+    // It may be put back, with its log and index.
+    case .notFound: false
+    case .some: true
+    case nil: hasLostCompanion
+    }
   }
 
   private func renewEmptyIndex() {

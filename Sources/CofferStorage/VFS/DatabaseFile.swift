@@ -29,6 +29,8 @@ final class DatabaseFile {
   var lacksSharedMemory = false
   /// Whether it ever did; SQLite then treats shared memory as read-only until it has unmapped it.
   var hasLackedSharedMemory = false
+  /// The file of the mapped wal-index.
+  var indexIdentity: FileIdentity?
   /// Whether the open shared memory was verified to belong to the owner.
   var hasCheckedSharedMemory = false
   /// The locks, as bits, granted without shared memory to lock.
@@ -240,6 +242,8 @@ final class DatabaseFile {
   }
 
   private func lock(_ level: Int32) -> Int32 {
+    // To close, the last connection would write its log into the store, and remove what has the log's name.
+    if level == SQLITE_LOCK_EXCLUSIVE, hasLostCompanion { return SQLITE_BUSY }
     let code = context.checked(real.methods.xLock(real.file, level))
     guard code == SQLITE_OK else { return code }
     // It may have waited for a restore.
@@ -309,6 +313,8 @@ extension DatabaseFile {
     methods.pointee.xShmUnmap = { file, delete in
       with(file) {
         $0.index = nil
+        if $0.indexIdentity != nil { $0.context.store.endUseOfIndex() }
+        $0.indexIdentity = nil
         $0.regions = []
         $0.hasCheckedSharedMemory = false
         $0.hasLackedSharedMemory = false

@@ -168,13 +168,14 @@ package final class EncryptingVFS: Sendable {
     guard let database = OpenFile.database(sqlite3_database_file_object(name)) else { return SQLITE_CANTOPEN }
     let context = database.context
     var opened: RealFile?
+    var identity: FileIdentity?
     let companion = CompanionFile(path: String(cString: name), store: context.store)
     let closeOpened = {
       _ = opened?.close()
       opened = nil
     }
     let code = context.openingByName {
-      companion.open(context) {
+      companion.open(context, as: &identity) {
         errno = 0
         let code = RealFile.open(name, below, flags, outFlags) { opened = $0 }
         // By the time SQLite asks for it, other calls have overwritten errno.
@@ -187,7 +188,7 @@ package final class EncryptingVFS: Sendable {
       closeOpened()
     }
     guard code == SQLITE_OK, let opened else { return code }
-    OpenFile.install(LogFile(real: opened, database: database), in: file, methods: LogFile.methods)
+    OpenFile.install(LogFile(real: opened, identity: identity, database: database), in: file, methods: LogFile.methods)
     return SQLITE_OK
   }
 

@@ -22,6 +22,7 @@ import CofferCrypto
 /// If a sync fails, the frames of earlier commits are written again, see `sync`.
 final class LogFile {
   let real: RealFile
+  let identity: FileIdentity?
   let database: DatabaseFile
   var context: ConnectionContext { database.context }
   /// The frame whose header SQLite wrote last, stored in `header`; 0 if there is none.
@@ -65,8 +66,9 @@ final class LogFile {
   static let saltsOffset = 8
   private static let headerTailByteCount = 16
 
-  init(real: RealFile, database: DatabaseFile) {
+  init(real: RealFile, identity: FileIdentity?, database: DatabaseFile) {
     self.real = real
+    self.identity = identity
     self.database = database
     database.log = self
   }

@@ -14,7 +14,8 @@ import Testing
     let path = small.path + "-shm"
     try Data().write(to: URL(fileURLWithPath: path))
     var (openings, closings) = (0, 0)
-    let code = CompanionFile(path: path, store: store).open(context) {
+    var identity: FileIdentity?
+    let code = CompanionFile(path: path, store: store).open(context, as: &identity) {
       openings += 1
       if openings <= times {
         let other = small.folder.file("other")
@@ -26,6 +27,7 @@ import Testing
       closings += 1
     }
     #expect((code == SQLITE_OK) == (times < .max))
+    #expect(times == .max || identity?.found(at: path) == .same)
     #expect(times < .max ? openings == times + 1 && closings == times : openings == closings)
     if times == .max, case .permissionDenied(path, _)? = context.takeFailure() {} else { #expect(times < .max) }
   }
