@@ -156,6 +156,8 @@ final class ClientWatches: Sendable {
         return
       }
       for (number, watch) in state.started where commit.number > watch.last.number && !watch.awaitsSnapshot {
+        // Until its trouble has ended, which this commit shows, such a watch has the last state; then it gets everything.
+        if watch.snapshots, state.trouble != nil { continue }
         state.watches[number]?.last = commit.position
         send(commit, number, &state)
       }

@@ -29,6 +29,7 @@ package final class KeptVault: Sendable {
     let lockMark: LockMark
   }
 
+  private let database: Database
   private let vault: Vault
   private let session: CommandSession
   private let idleLimit: Duration?
@@ -37,7 +38,7 @@ package final class KeptVault: Sendable {
 
   /// - Parameter idleLimit: How long it stays unlocked without use; nil for no limit.
   package init(_ database: Database, _ session: CommandSession, idleLimit: Duration? = nil) {
-    (vault, self.session, self.idleLimit) = (database.vault, session, idleLimit)
+    (self.database, vault, self.session, self.idleLimit) = (database, database.vault, session, idleLimit)
   }
 
   // MARK: - Unlocking and locking
@@ -126,6 +127,11 @@ package final class KeptVault: Sendable {
   // MARK: - For its follower
 
   var events: AsyncStream<VaultEvent> { vault.events }
+
+  /// Calls `handler` when another store may have taken the place of the one whose marks are watched.
+  func onReplacement(_ handler: @escaping @Sendable () -> Void) throws -> CommitRegistration {
+    try database.onCommit { if $0.scope == .everything { handler() } }
+  }
 
   /// Locks it, so that the next kept key is tried: it has a new key that this process cannot read.
   func lockForNewKey() { state.withLock { close(&$0) } }

@@ -12,6 +12,7 @@ package final class VaultFollower: Sendable {
     /// The store whose marks are watched.
     var watched: String?
     var task: Task<Void, Never>?
+    var registration: CommitRegistration?
     /// When it looks without a notice.
     var next: ContinuousClock.Instant?
     var hasReported = false
@@ -31,7 +32,8 @@ package final class VaultFollower: Sendable {
     let task = Task { [weak self, events = kept.events] in
       for await event in events { self?.receive(event) }
     }
-    state.withLock { $0.task = task }
+    let registration = try? kept.onReplacement { [weak self, queue] in queue.async { [weak self] in self?.look() } }
+    state.withLock { ($0.task, $0.registration) = (task, registration) }
     queue.async { [weak self] in self?.look() }
   }
 

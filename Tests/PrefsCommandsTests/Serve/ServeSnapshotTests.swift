@@ -120,6 +120,33 @@ struct SnapshotMemory {
     #expect(memory.values == ["tokens/key": "none"])
   }
 
+  @Test("Sealed values of a restored store come with the vault's key, too")
+  func vaultOfRestoredStore() throws {
+    try tool.succeed("set", "tokens/key", "value")
+    try tool.seal("tokens")
+    try tool.succeed("backup", tool.path("backup.coffer"))
+    var memory = try SnapshotMemory(try ServedTool(tool), #"["tokens"]"#)
+    let id = memory.store
+    try tool.succeed("restore-store", "--force", "--accept-keys", tool.path("backup.coffer"))
+    while memory.store == id { try memory.take { $0 == "items" } }
+    #expect(try tool.unlock("vault").code == 0)
+    while memory.values != ["tokens/key": "value"] { try memory.take { $0 == "items" } }
+  }
+
+  @Test("What was committed while a link to the store was away comes with everything")
+  func linkAway() throws {
+    let (link, store) = (tool.path("link"), URL(fileURLWithPath: tool.store))
+    try #require(symlink(store.deletingLastPathComponent().path, link) == 0)
+    var memory = try SnapshotMemory(
+      try ServedTool(tool, "--store", "\(link)/\(store.lastPathComponent)"), #"["web"]"#)
+    try #require(unlink(link) == 0)
+    try memory.take { $0 == "unavailable" }
+    try tool.succeed("set", "web/port", "81", "--int")
+    try #require(symlink(store.deletingLastPathComponent().path, link) == 0)
+    while memory.values != ["web/port": "81"] { try memory.take { $0 == "items" } }
+    #expect(memory.kinds == ["items", "unavailable", "items"] && memory.problem == nil)
+  }
+
   @Test("A snapshot that cannot be read is a reason, once, and comes when it can be")
   func unreadable() throws {
     try tool.succeed("env", "create", "web@dev")
