@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import pathlib
@@ -203,6 +204,13 @@ class MistakesInPython(ClientsTestCase):
                 settings.set("web", "port", 2, if_version=version)
         with self.assertRaisesRegex(coffer_client.CofferError, "beyond 64 bits"):
             settings.set("web", "port", 2**64)
+        with self.assertRaises(coffer_client.InvalidValue):
+            settings.set("web", "port", "\ud800")
+        for number, is_exact in ((2**60, True), (2**53 + 1, False)):
+            settings.set("web", "number", number)
+            self.assertEqual(settings.get("web", "number"), number)
+            with contextlib.nullcontext() if is_exact else self.assertRaisesRegex(coffer_client.CofferError, "float was asked for"):
+                self.assertEqual(settings.get("web", "number", float), float(number))
         answer = settings.set("web", "host", "a")
         with self.assertRaisesRegex(coffer_client.CofferError, "without a value"):
             answer.value
@@ -285,6 +293,15 @@ await settings.set('web', 'port', 1)
 for (const ifVersion of [undefined, null, NaN, '1']) await assert.rejects(settings.set('web', 'port', 2, { ifVersion }), TypeError)
 for (const value of ['\\ud800', 1n << 64n]) await assert.rejects(settings.set('web', 'port', value), { name: 'usage' })
 assert.throws(() => new Secret('\\ud800'), TypeError)
+await assert.rejects(settings.set('web', 'port', [1, , 3]), TypeError)
+for (const name of [undefined, null, 1]) {
+  await assert.rejects(settings.set(name, 'port', 2), TypeError)
+  await assert.rejects(settings.unset('web', name), TypeError)
+  await assert.rejects(settings.transaction([{ set: [name, 'port', 2] }]), TypeError)
+}
+const secret = new Secret('s3cret')
+secret.data.fill(0)
+assert.equal(secret.text, 's3cret')
 for (const value of [undefined, NaN, [-Infinity]]) await assert.rejects(settings.set('web', 'port', new Json(value)), TypeError)
 await settings.set('web', 'object', { constructor: 1 })
 assert.deepEqual(settings.get('web', 'object', Object), { constructor: 1 })
@@ -303,8 +320,8 @@ for (const value of [2 ** 53, -1e20, 1e20, 2 ** 64]) {
   assert.equal((await settings.set('web', 'large', value)).type, 'double')
   assert.equal(settings.get('web', 'large'), value)
 }
-await settings.set('web', 'json', new Json({ a: [2n ** 64n], b: { $json: -1n } }))
-assert.deepEqual(settings.get('web', 'json').value, { a: [2n ** 64n], b: { $json: -1 } })
+await settings.set('web', 'json', new Json({ a: [2n ** 64n, -0], b: { $json: -1n } }))
+assert.deepEqual(settings.get('web', 'json').value, { a: [2n ** 64n, -0], b: { $json: -1 } })
 const far = new Date(Date.UTC(20000, 1))
 assert.equal((await settings.set('web', 'far', far)).type, 'date')
 

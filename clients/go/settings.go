@@ -113,14 +113,14 @@ func Open(options Options, collections ...string) (*Settings, error) {
 	return s, nil
 }
 
-// Problem says why values may be old; nil while they are not.
+// Problem says why values may be old; nil while the child runs and can read the store. That it was stopped is noticed by the next request.
 func (s *Settings) Problem() error {
 	s.lock.RLock()
 	defer s.lock.RUnlock()
 	return s.problem
 }
 
-// Get returns the value, else its declared default; ErrWrongType if it is not of this type. An int and a float64 do for an integer.
+// Get returns the value, else its declared default; ErrWrongType if it is not of this type. An int does for an integer, and a float64 where it is exact.
 func Get[T any](s *Settings, collection, key string) (T, error) {
 	var typed T
 	value, err := s.Item(collection, key).Value()
@@ -137,7 +137,9 @@ func Get[T any](s *Settings, collection, key string) (T, error) {
 			return typed, nil
 		case *float64:
 			*target = float64(number)
-			return typed, nil
+			if *target < 1<<63 && int64(*target) == number {
+				return typed, nil
+			}
 		}
 	}
 	return typed, failure(ErrWrongType, "%s/%s has a value of type %T, and %T was asked for.", collection, key, value, typed)

@@ -15,13 +15,14 @@ import (
 
 // Secret is a secret, which is printed as its length.
 type Secret struct {
-	data *[]byte // A pointer, which formats of structures around it do not follow.
+	data **[]byte // No format follows two pointers, whatever structure is around them; most follow none, some one.
 }
 
 // NewSecret makes a secret of a text, or of any bytes.
 func NewSecret[T string | []byte](value T) Secret {
 	data := []byte(value)
-	return Secret{&data}
+	pointer := &data
+	return Secret{&pointer}
 }
 
 // Bytes returns the secret itself.
@@ -29,7 +30,7 @@ func (s Secret) Bytes() []byte {
 	if s.data == nil {
 		return nil
 	}
-	return *s.data
+	return **s.data
 }
 
 // Text returns the secret itself.

@@ -104,7 +104,7 @@ export class Settings {
   private constructor()
   /** Starts the child, and reads the collections. */
   static open(collections: string | string[] | undefined, options?: OpenOptions): Promise<Settings>
-  /** Why values may be old; null while they are not. */
+  /** Why values may be old; null while the child runs and can read the store. That it was stopped is noticed by the next request. */
   readonly problem: CofferError | null
   /** Throws "usage", as `item`, `items` and others do, for a collection that was not named at the opening. */
   get(collection: string, key: string): Value

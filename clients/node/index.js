@@ -10,6 +10,11 @@ export { Item, Json, Marked, Secret, UUID } from './values.js'
 const changes = new Set(['set', 'unset', 'update', 'transaction'])
 const known = new Set(['type', 'ifVersion', 'expiresIn', 'expiresAt', 'due', 'undeclared'])
 const place = (collection, key) => `${collection?.length} ${collection}${key}`
+// A name that is missing would be left out of a request, and be the default collection there.
+const named = (collection, key) => {
+  if (typeof collection === 'string' && typeof key === 'string') return { collection, key }
+  throw new TypeError('A setting has a collection and a key, which are strings.')
+}
 // Whether there is anything to know of an item; a stored value that does not fit is a problem without a value.
 const isKept = line => line.type || line.problem
 
@@ -73,7 +78,7 @@ export class Settings {
   }
 
   async secret(collection, key) {
-    const { value } = new Item(await this.request('get', { collection, key, reveal: true }))
+    const { value } = new Item(await this.request('get', { ...named(collection, key), reveal: true }))
     if (value instanceof Secret) return value
     throw new CofferError(`${collection}/${key} is no secret.`, 'wrongType')
   }
@@ -85,11 +90,11 @@ export class Settings {
   }
 
   async set(collection, key, value, options) {
-    return this.#change('set', { collection, key, value: encode(value), ...checkedOptions(options) })
+    return this.#change('set', { ...named(collection, key), value: encode(value), ...checkedOptions(options) })
   }
 
   async unset(collection, key, options) {
-    return this.#change('unset', { collection, key, ...checkedOptions(options) })
+    return this.#change('unset', { ...named(collection, key), ...checkedOptions(options) })
   }
 
   async update(collection, key, change, options) {
@@ -111,7 +116,7 @@ export class Settings {
       checks: checks.map(({ collection, key, version, expected }) => ({ collection, key, version, ...expected })),
       changes: list.map(({ set, unset }) => {
         const [collection, key, value, options] = set ?? unset
-        return set ? { set: { collection, key, value: encode(value), ...checkedOptions(options) } } : { unset: { collection, key } }
+        return set ? { set: { ...named(collection, key), value: encode(value), ...checkedOptions(options) } } : { unset: named(collection, key) }
       })
     })
     return answer.items.map(item => new Item(item, store))

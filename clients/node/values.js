@@ -15,7 +15,7 @@ export class Secret {
     this.#data = Buffer.from(value)
   }
   get data() {
-    return this.#data
+    return Buffer.from(this.#data)
   }
   get text() {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(this.#data)
@@ -126,10 +126,11 @@ export function encode(value) {
   if (value === null || typeof value === 'boolean' || typeof value === 'string') return value
   if (typeof value === 'number') {
     if (!Number.isFinite(value)) return { $double: Number.isNaN(value) ? 'nan' : value > 0 ? 'inf' : '-inf' }
+    if (Object.is(value, -0)) return exact + '-0.0'
     return Number.isInteger(value) && !Number.isSafeInteger(value) ? exact + value.toExponential() : value // Else it would be an integer.
   }
   if (typeof value === 'bigint') return exact + value
-  if (Array.isArray(value)) return value.map(encode)
+  if (Array.isArray(value)) return Array.from(value, element => encode(element)) // `map` would pass over holes.
   if (value instanceof Uint8Array) return { $data: Buffer.from(value).toString('base64') }
   if (value instanceof Date) return { $date: value.toISOString() }
   if (value instanceof URL) return { $url: value.href }
@@ -168,7 +169,7 @@ export function parse(line) {
 export function stringify(value) {
   const marked = JSON.stringify(value, (_, element) => {
     if (typeof element === 'number' && !Number.isFinite(element)) throw new TypeError(`${element} is no JSON.`)
-    return typeof element === 'bigint' ? exact + element : element
+    return Object.is(element, -0) ? exact + '-0.0' : typeof element === 'bigint' ? exact + element : element
   })
   return marked?.replace(new RegExp(`"${exact}([^"]*)"`, 'g'), '$1')
 }

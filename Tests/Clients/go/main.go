@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"os"
 	"reflect"
@@ -106,7 +107,13 @@ func (c call) lengthen() (any, error) {
 		return nil, err
 	}
 	secret, err := coffer.Get[coffer.Secret](c.settings, c.text(1), c.text(2))
-	return fmt.Sprintf("%s %+v", secret.Text(), c.settings.Item(c.text(1), c.text(2))), err
+	item, shown := c.settings.Item(c.text(1), c.text(2)), secret.Text()
+	for _, verb := range strings.Fields("%v %+v %#v %s %q %x %X %d %o %b %c %U %t %e") {
+		for _, value := range []any{secret, item, &item, []coffer.Item{item}, map[string]any{"a": secret}, struct{ own coffer.Secret }{secret}} {
+			shown += " " + fmt.Sprintf(verb, value)
+		}
+	}
+	return shown, err
 }
 
 // spoil changes a list in place, and then gives up.
@@ -173,6 +180,14 @@ func (c call) types() (any, error) {
 	_, err := c.settings.Set(c.text(1), "url", (*url.URL)(nil), coffer.SetOptions{})
 	if !errors.Is(err, coffer.ErrWrongType) {
 		return fmt.Sprintf("a URL that is nil: %v", err), nil
+	}
+	for number, isExact := range map[int64]bool{1 << 60: true, 1<<53 + 1: false, math.MaxInt64: false, math.MinInt64: true} {
+		if _, err := c.settings.Set(c.text(1), "number", number, coffer.SetOptions{}); err != nil {
+			return nil, err
+		}
+		if float, err := coffer.Get[float64](c.settings, c.text(1), "number"); (err == nil) != isExact {
+			return fmt.Sprintf("%d is %v: %v", number, float, err), nil
+		}
 	}
 	return nil, nil
 }

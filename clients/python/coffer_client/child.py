@@ -60,7 +60,10 @@ class Child:
     def send(self, do: str, members: Line, handler: Callable[[Line], object]) -> None:
         """Sends a request. The thread in `follow` hands its answer to `handler`, or an error if the child ends before."""
         text = json.dumps({"id": 0, "do": do, **members}, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        rest = memoryview(text.encode() + b"\n")
+        try:
+            rest = memoryview(text.encode() + b"\n")
+        except UnicodeEncodeError:
+            raise InvalidValue("A string with half of a surrogate pair cannot be stored.") from None
         if len(rest) > self._maximum:
             raise InvalidValue(f"The server takes requests of at most {self._maximum} bytes; this one has {len(rest)}.")
         with self._writing:

@@ -86,12 +86,12 @@ class Settings:
     def get(self, collection: str, key: str, kind: type[T], default: D) -> T | D: ...
 
     def get(self, collection: str, key: str, kind: type[Any] = object, default: Any = NOTHING) -> Any:
-        """The value, else its declared default, else `default`. "wrongType" if it is not of this kind; an int is a float, too."""
+        """The value, else its declared default, else `default`. "wrongType" if it is not of this kind; an int is a float, too, where that is exact."""
         item = self.item(collection, key)
         if default is not NOTHING and not item.is_set:
             return default
         value = item.value
-        if kind is float and type(value) is int:
+        if kind is float and type(value) is int and float(value) == value:
             return float(value)
         if isinstance(value, kind) and (kind in (bool, object) or not isinstance(value, bool)):
             return value
