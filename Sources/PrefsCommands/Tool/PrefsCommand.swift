@@ -22,7 +22,7 @@ struct PrefsCommand: ParsableCommand {
       missing store is not created.
 
       `prefs help COMMAND` describes a command, `prefs help options` the options that all have in common. If there is no command NAME, `prefs NAME` starts the program prefs-NAME \
-      from libexec/coffer beside the folder of prefs, or from the folder of prefs itself.
+      from libexec/coffer beside the folder of prefs, if that is called bin, else from the folder itself.
       """,
     version: PrefsTool.versionLine,
     subcommands: [AgentCommand.self],

@@ -84,7 +84,7 @@ package enum MarkedValue {
     }
     throw ValueCodingError(
       reason:
-        "the value of \(mark.rawValue) is not one of that type; correct it, or wrap a dictionary with this name in $dict"
+        "the value of \(mark.rawValue) is not one of that type\(mark == .secret ? ", or is empty" : ""); correct it, or wrap a dictionary with this name in $dict"
     )
   }
 
