@@ -126,7 +126,6 @@ export function encode(value) {
   if (value === null || typeof value === 'boolean' || typeof value === 'string') return value
   if (typeof value === 'number') {
     if (!Number.isFinite(value)) return { $double: Number.isNaN(value) ? 'nan' : value > 0 ? 'inf' : '-inf' }
-    if (Object.is(value, -0)) return exact + '-0.0'
     return Number.isInteger(value) && !Number.isSafeInteger(value) ? exact + value.toExponential() : value // Else it would be an integer.
   }
   if (typeof value === 'bigint') return exact + value
