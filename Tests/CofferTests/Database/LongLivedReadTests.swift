@@ -128,39 +128,22 @@ import Testing
   @Test("3.3 of another process are reported once, and continue")
   func otherProcess() throws {
     let store = try TemporaryStore()
-    let warnings = WarningCounter()
+    let warnings = LoggedMessages()
     let database = try Database.openOrCreate(
       at: store.path, key: store.key,
-      options: .init(logByteLimit: 1 << 20, logger: Logger(label: "test") { _ in warnings }))
+      options: .init(
+        logByteLimit: 1 << 20,
+        logger: Logger(label: "test") { _ in
+          CallingLogHandler { warning in warnings.all.withLock { $0.append("\(warning.message)") } }
+        }))
     let process = try store.startWorker("hold-snapshot")
     #expect(process.readLine() == "pinned")
     let writer = try database.makeConnection()
     for number in 0..<100 { try writer.readWrite { try $0.setObject(Data(count: 50_000 + number), forKey: "k") } }
-    #expect(warnings.messages.count == 1)
-    #expect(warnings.messages.first?.contains("another process") ?? false)
+    let messages = warnings.all.withLock { $0 }
+    #expect(messages.count == 1)
+    #expect(messages.first?.contains("another process") ?? false)
     try process.input.close()
     #expect(process.end() == 0)
-  }
-}
-
-/// Keeps what is logged.
-private struct WarningCounter: LogHandler {
-  private final class Messages: Sendable {
-    let messages = Lock<[String]>([])
-  }
-
-  private let kept = Messages()
-  var metadata: Logger.Metadata = [:]
-  var logLevel = Logger.Level.warning
-
-  var messages: [String] { kept.messages.withLock { $0 } }
-
-  func log(event: LogEvent) {
-    kept.messages.withLock { $0.append("\(event.message)") }
-  }
-
-  subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-    get { metadata[key] }
-    set { metadata[key] = newValue }
   }
 }

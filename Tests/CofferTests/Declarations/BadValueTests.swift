@@ -192,29 +192,6 @@ extension Keys {
   }
 }
 
-/// The messages that were logged, of all levels.
-private final class LoggedMessages: Sendable {
-  let all = Lock<[String]>([])
-}
-
-private struct RecordingLogHandler: LogHandler {
-  let messages: LoggedMessages
-  var metadata: Logger.Metadata = [:]
-  var logLevel = Logger.Level.trace
-
-  init(_ messages: LoggedMessages) { self.messages = messages }
-
-  subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-    get { metadata[key] }
-    set { metadata[key] = newValue }
-  }
-
-  func log(event: LogEvent) {
-    let text = "\([event.message, event.error, event.metadata] as [Any?])"
-    messages.all.withLock { $0.append(text) }
-  }
-}
-
 /// Cannot be decoded, and says so with the value.
 private struct Quoting: Codable {
   struct Refusal: Error { let text: String }
@@ -248,7 +225,13 @@ private struct Quoting: Codable {
     let database = try Database.openOrCreate(
       at: store.path, key: store.key,
       options: .init(
-        busyTimeout: .milliseconds(200), logger: Logger(label: "test") { _ in RecordingLogHandler(messages) }))
+        busyTimeout: .milliseconds(200),
+        logger: Logger(label: "test") { _ in
+          CallingLogHandler(.trace) { event in
+            let text = "\([event.message, event.error, event.metadata] as [Any?])"
+            messages.all.withLock { $0.append(text) }
+          }
+        }))
     try database.vault.create(key: store.key)
     try database.seal(collection: "pins")
     proxy = try ConnectionProxy(database: database, flushPolicy: .manually)

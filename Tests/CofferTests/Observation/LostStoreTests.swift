@@ -8,22 +8,6 @@ import Testing
 
 @testable import Coffer
 
-/// Calls a function with each warning.
-private struct WarningHandler: LogHandler {
-  let handler: @Sendable (String) -> Void
-  var metadata: Logger.Metadata = [:]
-  var logLevel = Logger.Level.warning
-
-  init(_ handler: @escaping @Sendable (String) -> Void) { self.handler = handler }
-
-  func log(event: LogEvent) { handler("\(event.message)") }
-
-  subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-    get { metadata[key] }
-    set { metadata[key] = newValue }
-  }
-}
-
 @Suite("A store that cannot be followed") struct LostStoreTests {
   @Test("2.6 is reported once by `errors`, and followed without another commit once its key is there")
   func replacedUnderAnotherKey() async throws {
@@ -83,8 +67,8 @@ extension LostStoreTests {
     let (path, away, backup) = (store.path, store.path + "-away", store.path + "-backup")
     let attempt = DispatchSemaphore(value: 0)
     let logger = Logger(label: "test") { _ in
-      WarningHandler { warning in
-        guard warning.contains("cannot be opened") else { return }
+      CallingLogHandler { warning in
+        guard "\(warning.message)".contains("cannot be opened") else { return }
         if rename(away, path) == 0 { attempt.signal() }
       }
     }
