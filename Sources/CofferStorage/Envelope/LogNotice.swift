@@ -117,11 +117,15 @@ package struct LogNotice: Equatable {
   // MARK: Meaning
 
   /// Whether a notice that was made for the log of the store at `path` still is; the store itself is known to be the same file.
-  func isStillOfLog(besides path: String) -> Bool {
+  ///
+  /// - Parameter foundLog: The inode of the log, if it was just found there.
+  func isStillOfLog(besides path: String, found foundLog: UInt64?) -> Bool {
     var (folder, log) = (stat(), stat())
-    return stat(FilePath.folder(above: path), &folder) == 0 && lstat(path + "-wal", &log) == 0
-      && UInt64(truncatingIfNeeded: folder.st_dev) == place.folderDevice
-      && UInt64(folder.st_ino) == place.folderInode && UInt64(log.st_ino) == self.log
+    guard stat(FilePath.folder(above: path), &folder) == 0,
+      UInt64(truncatingIfNeeded: folder.st_dev) == place.folderDevice, UInt64(folder.st_ino) == place.folderInode
+    else { return false }
+    if let foundLog { return foundLog == self.log }
+    return lstat(path + "-wal", &log) == 0 && UInt64(log.st_ino) == self.log
   }
 
   /// Which log a notice names, as seen from one name of the store.

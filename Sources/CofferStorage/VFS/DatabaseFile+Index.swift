@@ -195,7 +195,21 @@ extension DatabaseFile {
     return isLost(log?.identity, "-wal") || isLost(indexIdentity, "-shm")
   }
 
-  private var lossOfCompanion: StorageError? { hasLostCompanion ? .replaced(path: context.store.path) : nil }
+  private var lossOfCompanion: StorageError? { findCompanions() ? nil : .replaced(path: context.store.path) }
+
+  /// Whether the log and the index have their names; they are not looked up again if they were found just now.
+  private func findCompanions() -> Bool {
+    guard !hasJustFoundCompanions else { return true }
+    let time = ContinuousClock.now
+    let isFound = !hasLostCompanion
+    foundCompanionsAt = isFound ? time : nil
+    return isFound
+  }
+
+  /// Whether this call has found the log and the index under their names, and has not waited since.
+  ///
+  /// Files are exchanged without a lock, so looking again at once would make nothing more certain.
+  var hasJustFoundCompanions: Bool { foundCompanionsAt.map { .now - $0 < .milliseconds(1) } ?? false }
 
   /// Whether the index is that of the store that has this one's name now.
   var sharesIndexWithSuccessor: Bool {
@@ -206,6 +220,8 @@ extension DatabaseFile {
   ///
   /// - Parameter isCertain: Whether to check in any case, not only if there was a commit since the last check.
   func isReplaced(isCertain: Bool) -> Bool {
+    // Another call, which may be about an exchange.
+    foundCompanionsAt = nil
     let version = indexVersion
     guard isCertain || version != lookedAtVersion else { return false }
     lookedAtVersion = version
@@ -213,7 +229,7 @@ extension DatabaseFile {
     // It may be put back, with its log and index.
     case .notFound: false
     case .some: true
-    case nil: hasLostCompanion
+    case nil: !findCompanions()
     }
   }
 

@@ -19,7 +19,10 @@ extension DatabaseFile {
     guard !context.isCreating, let bytes = logNoticeBytes else { return SQLITE_OK }
     let path = context.store.path
     // Every commit comes here, and most find what the last one found.
-    if hasLogNotice, let known = knownLogNotice, known.bytes == bytes, known.notice.isStillOfLog(besides: path) {
+    let foundLog = hasJustFoundCompanions ? log?.identity?.inode : nil
+    if hasLogNotice, let known = knownLogNotice, known.bytes == bytes,
+      known.notice.isStillOfLog(besides: path, found: foundLog)
+    {
       return SQLITE_OK
     }
     guard let notice = LogNotice(bytes) else { return SQLITE_OK }

@@ -67,6 +67,28 @@ import Testing
     #expect(try keys(store.open().makeConnection()) == ["first", "theirs"])
   }
 
+  @Test("A change that waited for another one goes into the files that have the names by then", arguments: exchanges)
+  func waited(_ suffixes: [String]) async throws {
+    let other = try database.makeConnection()
+    _ = try keys(other)
+    let isWaiting = DispatchSemaphore(value: 0)
+    let change = Task.detached {
+      isWaiting.wait()
+      try set("ours", other)
+    }
+    struct Undone: Error {}
+    #expect(throws: Undone.self) {
+      try connection.readWrite { _ in
+        isWaiting.signal()
+        try exchange(suffixes)
+        throw Undone()
+      }
+    }
+    try await change.value
+    try await database.close()
+    #expect(try keys(store.open().makeConnection()) == ["first", "ours"])
+  }
+
   #if os(Linux)
     @Test("The index of the store and of its copy stays locked by this program, so that no other one truncates it")
     func locked() throws {
