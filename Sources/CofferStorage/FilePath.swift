@@ -124,7 +124,12 @@ package enum FilePath {
       case EEXIST: return (folder, false)
       case ENOENT:
         _ = try makeOwnFolder(above: folder)
-        guard mkdir(folder, 0o700) == 0 || errno == EEXIST else { throw StorageError(errno: errno, path: folder) }
+        guard mkdir(folder, 0o700) == 0 || errno == EEXIST else {
+          // As in /proc, where everything is named by the system.
+          throw errno == ENOENT
+            ? StorageError.inputOutput(path: folder, reason: "no folder can be created there")
+            : StorageError(errno: errno, path: folder)
+        }
         try? syncFolder(above: folder)
       // A read-only file system reports itself even for an existing folder.
       default:

@@ -237,6 +237,14 @@ struct OutputTests {
     #expect(tool.exists(tool.store) && tool.exists(tool.keyFile))
   }
 
+  #if os(Linux)
+    @Test("Where no folder can be made, it says so, and not that a store is missing")
+    func noFolder() throws {
+      let run = try Tool().run("set", "x", "1", environment: ["HOME": "/proc"])
+      #expect(run.code == 14 && run.message.contains("/proc/.config: no folder can be created there"), "\(run.message)")
+    }
+  #endif
+
   // MARK: Files
 
   @Test("in a file never replaces a store, a part of one, or a key file, whatever its name")
