@@ -72,9 +72,16 @@ install_all() {
   write "$fish" "$tool" completion fish
   if [ "$(uname -s)" = Linux ]; then
     write "$unit" sed "s,@PREFIX@,${PREFIX:-/usr/local}," "$here/prefs-fleet@.service"
-    write "$keyring_unit" sed "s,@PREFIX@,${PREFIX:-/usr/local}," "$here/prefs-keyring.service"
-    write "$activation" sed "s,@PREFIX@,${PREFIX:-/usr/local}," "$here/org.freedesktop.secrets.service"
-    printf '%s\n' "$unit" "$keyring_unit" "$activation"
+    printf '%s\n' "$unit"
+    # With all libraries inside there is no Secret Service that they could start.
+    case $("$tool" --version --verbose) in
+      *"They are inside this program."*) rm -f "$keyring_unit" "$activation" ;;
+      *)
+        write "$keyring_unit" sed "s,@PREFIX@,${PREFIX:-/usr/local}," "$here/prefs-keyring.service"
+        write "$activation" sed "s,@PREFIX@,${PREFIX:-/usr/local}," "$here/org.freedesktop.secrets.service"
+        printf '%s\n' "$keyring_unit" "$activation"
+        ;;
+    esac
   fi
   for program in $programs; do printf '%s\n' "$beside/$program"; done
   for helper in $helpers; do printf '%s\n' "$root/bin/$helper" "$manual/$helper.1"; done

@@ -26,6 +26,10 @@ package enum FleetTool {
     do {
       let arguments = try CommandArguments.ofThisProcess()
       if try PrefsTool.printCompletionScript(arguments, of: FleetCommand.self) { return ExitStatus.success.rawValue }
+      if let text = PrefsTool.versionText(of: "prefs-fleet", for: arguments, others: [HTTPLibrary.version]) {
+        try StandardOutput.write(text)
+        return ExitStatus.success.rawValue
+      }
       var command = try FleetCommand.parseAsRoot(
         CommandArguments.movingOptions(arguments, behindCommandOf: FleetCommand.self))
       if var command = command as? any AsyncParsableCommand {

@@ -178,7 +178,7 @@ struct HelpTests {
     let tool = try Tool()
     #expect(try tool.succeed("--version") == "prefs 0.1.0\n")
     let versions = try tool.succeed("--version", "--verbose").split(separator: "\n")
-    #expect(versions.map { $0.prefix { $0 != " " } } == ["prefs", "OpenSSL", "SQLite", "Both"])
+    #expect(versions.map { $0.prefix { $0 != " " } } == ["prefs", "OpenSSL", "SQLite", "They"])
     #expect(try tool.succeed("-v", "--version").split(separator: "\n") == versions)
     let text = try tool.succeed("--help")
     for command in Self.commands { #expect(text.contains("\n  \(command)"), "\(command)") }

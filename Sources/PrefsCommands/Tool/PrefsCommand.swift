@@ -24,7 +24,7 @@ struct PrefsCommand: ParsableCommand {
       `prefs help COMMAND` describes a command, `prefs help options` the options that all have in common. If there is no command NAME, `prefs NAME` starts the program prefs-NAME \
       from libexec/coffer beside the folder of prefs, if that is called bin, else from the folder itself.
       """,
-    version: PrefsTool.versionLine,
+    version: "prefs \(PrefsTool.version)",
     subcommands: [AgentCommand.self],
     groupedSubcommands: groups)
 

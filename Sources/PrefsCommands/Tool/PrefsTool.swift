@@ -15,11 +15,24 @@ import Coffer
 public enum PrefsTool {
   /// The version that `prefs --version` prints.
   public static let version = "0.1.0"
-  static var versionLine: String { "prefs \(version)" }
-  /// The version with those of the libraries.
-  private static var versionText: String {
-    let place = Libraries.areInside ? "Both are inside this program." : "Both are the system's."
-    return ([versionLine] + Libraries.versions + [place]).map { $0 + "\n" }.joined()
+
+  /// What a program prints if its arguments ask for its version; nil if they do not.
+  ///
+  /// With `--verbose` it names the libraries, too.
+  ///
+  /// - Parameter others: The versions of the libraries that only this program has.
+  package static func versionText(
+    of program: String, for arguments: [String], others: @autoclosure () -> [String] = []
+  ) -> String? {
+    guard arguments.contains("--version"), arguments.allSatisfy(["--version", "--verbose", "-v"].contains) else {
+      return nil
+    }
+    var lines = ["\(program) \(version)"]
+    if arguments.count > 1 {
+      let place = Libraries.areInside ? "They are inside this program." : "They are the system's."
+      lines += Libraries.versions + others() + [place]
+    }
+    return lines.map { $0 + "\n" }.joined()
   }
 
   /// Runs the tool with the arguments of this process, and ends the process with its exit code.
@@ -68,8 +81,8 @@ public enum PrefsTool {
       if let request = PlainArguments.request(arguments) {
         Cryptography.setUpAlone(withNamesAndWords: false)
         try request.run()
-      } else if arguments.contains("--version"), arguments.allSatisfy(["--version", "--verbose", "-v"].contains) {
-        try StandardOutput.write(arguments.count > 1 ? versionText : versionLine + "\n")
+      } else if let text = versionText(of: "prefs", for: arguments) {
+        try StandardOutput.write(text)
       } else if arguments == ["help", "options"] {
         try StandardOutput.write(HelpText.options)
       } else if let failure = try startProgram(arguments) {

@@ -299,5 +299,9 @@ struct FleetRefusalTests {
     #expect(help.code == 0 && help.output.contains("prefs fleet <subcommand>"))
     #expect(try host.fleet("--help").output == help.output)
     #expect(try host.fleet().output == help.output)
+    let version = try host.fleet("--version").output
+    #expect(version.hasPrefix("prefs-fleet "))
+    let versions = try host.fleet("--version", "--verbose").output
+    #expect(versions.hasPrefix(version) && versions.contains("\nSQLite ") && versions.contains("\nlibcurl/"))
   }
 }

@@ -2,6 +2,12 @@ internal import CCurl
 import CofferCrypto
 import Dispatch
 
+/// The library that makes the transfers.
+package enum HTTPLibrary {
+  /// Its version, and those of the libraries that it uses, as it names them: curl_version(3).
+  package static var version: String { String(cString: curl_version()) }
+}
+
 /// The thread on which libcurl makes all transfers of the process.
 ///
 /// One thread for all of them: a thousand streams that wait for a server cost sockets, not threads. It waits without using the
