@@ -206,9 +206,9 @@ extension DatabaseFile {
     return isFound
   }
 
-  /// Whether this call has found the log and the index under their names, and has not waited since.
+  /// Whether this call has found the log and the index under their names less than a millisecond ago.
   ///
-  /// Files are exchanged without a lock, so looking again at once would make nothing more certain.
+  /// Files are exchanged without a lock, so looking again at once would make nothing more certain. After a wait it would.
   var hasJustFoundCompanions: Bool { foundCompanionsAt.map { .now - $0 < .milliseconds(1) } ?? false }
 
   /// Whether the index is that of the store that has this one's name now.

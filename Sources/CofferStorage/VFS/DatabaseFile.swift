@@ -54,7 +54,7 @@ final class DatabaseFile {
   var mayWriteOverLog: Bool { holdsRecoveryLock || fileLock == SQLITE_LOCK_EXCLUSIVE }
   /// The wal-index header's checksum at the last check whether the store was replaced.
   var lookedAtVersion: UInt64?
-  /// When this call found the log and the index under their names.
+  /// When this call found the log and the index under their names; both are open from the first read until the end.
   var foundCompanionsAt: ContinuousClock.Instant?
   /// The wal-index header's checksum when this connection last released the write lock.
   var indexVersionAfterWrite: UInt64?

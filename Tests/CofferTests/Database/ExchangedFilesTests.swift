@@ -1,3 +1,4 @@
+import CofferCrypto
 import Foundation
 import TestSupport
 import Testing
@@ -68,25 +69,30 @@ import Testing
   }
 
   @Test("A change that waited for another one goes into the files that have the names by then", arguments: exchanges)
-  func waited(_ suffixes: [String]) async throws {
+  func waited(_ suffixes: [String]) throws {
     let other = try database.makeConnection()
     _ = try keys(other)
-    let isWaiting = DispatchSemaphore(value: 0)
-    let change = Task.detached {
-      isWaiting.wait()
-      try set("ours", other)
-    }
+    // So that its next call looks for an exchange.
+    try set("second", connection)
+    let outcome = Lock<Result<Void, any Error>?>(nil)
+    let isDone = DispatchSemaphore(value: 0)
     struct Undone: Error {}
     #expect(throws: Undone.self) {
       try connection.readWrite { _ in
-        isWaiting.signal()
+        Thread.detachNewThread {
+          let result = Result { try set("ours", other) }
+          outcome.withLock { $0 = result }
+          isDone.signal()
+        }
+        while !other.lending.isParked { sched_yield() }
         try exchange(suffixes)
         throw Undone()
       }
     }
-    try await change.value
-    try await database.close()
-    #expect(try keys(store.open().makeConnection()) == ["first", "ours"])
+    isDone.wait()
+    try outcome.withLock { $0 }?.get()
+    try database.close()
+    #expect(try keys(store.open().makeConnection()) == ["first", "ours", "second"])
   }
 
   #if os(Linux)
