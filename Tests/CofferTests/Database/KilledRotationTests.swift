@@ -24,8 +24,9 @@ import Testing
       // From the first pages that it rewrites to nine tenths of its work; the new key is in force then, and the old one needed.
       let rotator = try store.startWorker("rotate", "\(0.9 * Double(round) / Double(rounds - 1))")
       #expect(rotator.readLine() == "begins" && rotator.readLine() == "there")
-      rotator.kill()
+      // Before it is killed: the neighbour may continue at once, and be done before this looks.
       #expect(try Store.peekEnvelope(at: store.path).epochs.count > 1)
+      rotator.kill()
       // The neighbour has committed so much, and reads all of it.
       try neighbour.write("check")
       let answer = try #require(neighbour.readLine())
