@@ -46,14 +46,13 @@ use_fast_start() {
 # An executable that is moved to an address of its own at each start, as the dynamic one is, without a loader.
 use_static_libraries() {
   clang=$(dirname "$(command -v "$swift")")/clang
-  for archive in libc.a libcrypto.a libsqlite3.a libz.a; do
+  for archive in libc.a libcrypto.a libsqlite3.a; do
     [ -f "$("$clang" -print-file-name="$archive")" ] || {
-      echo "build-release: STATIC=1 needs $archive; on Debian: libc6-dev libssl-dev libsqlite3-dev zlib1g-dev" >&2
+      echo "build-release: STATIC=1 needs $archive; on Debian: libc6-dev libssl-dev libsqlite3-dev" >&2
       exit 1
     }
   done
-  # zlib, for SQLite's own functions.
-  static="-Xclang-linker -static-pie -Xlinker -lz -Xlinker -lm"
+  static="-Xclang-linker -static-pie -Xlinker -lm"
 }
 
 options=
