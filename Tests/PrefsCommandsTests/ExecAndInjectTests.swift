@@ -144,8 +144,10 @@ import Testing
   func codes() throws {
     let script = try tool.write("script", "#!/bin/sh\n".utf8)
     chmod(script, 0o600)
+    let orphan = try tool.write("orphan", "#!/no/such/interpreter\n".utf8)
+    chmod(orphan, 0o700)
     let codes: [([String], Int32)] = [
-      (["--", "no-such-program"], 127), (["--", tool.path("none")], 127), (["--", script], 126),
+      (["--", "no-such-program"], 127), (["--", tool.path("none")], 127), (["--", script], 126), (["--", orphan], 126),
       (["--", tool.home.path], 126), (["-c", "none", "--", "true"], 125), (["--only", "none", "--", "true"], 125),
       (["--nonsense", "--", "true"], 125), (["true"], 125), (["--"], 125), (["-d", script, "--", "true"], 125),
     ]

@@ -127,6 +127,15 @@ struct ProgramBesideTests {
     #expect(run.code == 126 && run.message.contains("prefs-hello: "), "\(run)")
   }
 
+  @Test("One whose loader is missing is not said to be missing itself")
+  func missingLoader() throws {
+    let installation = try Installation()
+    let program = try installation.program("prefs-hello")
+    try "#!/no/such/interpreter\n".write(to: program, atomically: false, encoding: .utf8)
+    let run = try installation.run("hello")
+    #expect(run.code == 126 && run.message.contains("prefs-hello: the loader or interpreter that it needs"), "\(run)")
+  }
+
   @Test(
     "Names that lead elsewhere are refused",
     arguments: ["../evil", "evil/evil", "..", "Evil", "evil-", "-evil", "evil"])

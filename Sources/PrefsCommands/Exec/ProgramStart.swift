@@ -54,13 +54,16 @@ struct ProgramStart {
     let variables = CStringList(environment)
     let name = words.first ?? ""
     var code = ENOENT
+    var missingLoader: Failure?
     for path in ChildProcess.candidates(name) {
       let result = run(path, arguments.pointers, variables.pointers)
       if result == 0 { break }
+      missingLoader = missingLoader ?? ChildProcess.missingLoader(of: path, errno: result)
       // A file that may not be executed does not hide a later one in `PATH` (execvp(3)).
       if result != ENOENT, result != ENOTDIR { code = result }
       if ![ENOENT, ENOTDIR, EACCES].contains(code) { break }
     }
+    if code == ENOENT, let missingLoader { return missingLoader }
     let reason = "\(name): \(Failure.systemMessage(code))."
     return Failure(code == ENOENT ? .commandNotFound : .notExecutable, reason)
   }

@@ -28,8 +28,17 @@ package enum ChildProcess {
     var child: pid_t = 0
     let words = CStringList(words.map { Array($0.utf8) })
     let code = spawn(&child, path, words.pointers, environ, configure)
-    guard code == 0 else { throw Failure.system(path, errno: code) }
+    guard code == 0 else { throw missingLoader(of: path, errno: code) ?? Failure.system(path, errno: code) }
     return child
+  }
+
+  /// Why the program at `path` cannot be started, where the system reports it as missing and it is not.
+  ///
+  /// execve(2) does so if the interpreter of a script, or the loader of a program's libraries, is missing: as where a
+  /// program for one C library is started beside another one.
+  static func missingLoader(of path: String, errno code: Int32) -> Failure? {
+    guard code == ENOENT, access(path, X_OK) == 0 else { return nil }
+    return Failure(.notExecutable, "\(path): the loader or interpreter that it needs is not on this system.")
   }
 
   /// Where a program may be: in the folders of `PATH`, unless its name has a slash.
