@@ -8,6 +8,9 @@ package typealias FolderNames = CofferStorage.FolderNames
 /// Reports changes of files, for the tool.
 package typealias FileWatcher = CofferStorage.FileWatcher
 
+/// Commands in messages, for the tool.
+package typealias ShellWord = CofferStorage.ShellWord
+
 /// The library's own child processes, for the tool.
 package typealias OwnChildren = CofferStorage.OwnChildren
 
@@ -83,14 +86,15 @@ extension KeyFile {
     let owner = store().flatMap(FileOwner.init(ofStoreAt:))
     // Where the path is a link, these commands change what it leads to: say what that is.
     let file = regularFile(at: path) ?? path
-    guard isOfGroup || owner?.isShared ?? false else { return "\(problem) Run: chmod 600 \(file)" }
+    guard isOfGroup || owner?.isShared ?? false else { return "\(problem) Run: chmod 600 \(ShellWord.quoted(file))" }
     let isOpenToAll = FilePermissions.isOpenToAll(path)
     guard isOpenToAll || !isOfGroup && FilePermissions.problemOfOwnRegularFile(at: path, of: owner) != nil else {
       return nil
     }
     // A group other than the store's has no use for it.
     let group = SystemName.group(owner?.group ?? 0)
-    return isOpenToAll ? "\(problem) Run: chmod o-rwx \(file)" : "\(problem) Run: chgrp \(group) \(file)"
+    let word = ShellWord.quoted(file)
+    return isOpenToAll ? "\(problem) Run: chmod o-rwx \(word)" : "\(problem) Run: chgrp \(group) \(word)"
   }
 
   /// What lets others read the key file, or replace it, in sentences.

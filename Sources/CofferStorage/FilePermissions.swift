@@ -72,11 +72,9 @@ package enum FilePermissions {
     let folder = FilePath.folder(above: path)
     var status = stat()
     guard stat(folder, &status) == 0, status.st_gid != group || status.st_mode & 0o030 != 0o030 else { return }
+    let (name, word) = (SystemName.group(group), ShellWord.quoted(folder))
     throw StorageError.permissionDenied(
-      path: folder,
-      reason:
-        "group \(SystemName.group(group)) cannot create files there; run: chgrp \(SystemName.group(group)) \(folder) && chmod 2770 \(folder)"
-    )
+      path: folder, reason: "group \(name) cannot create files there; run: chgrp \(name) \(word) && chmod 2770 \(word)")
   }
 
   /// The reason why users other than root and this one could replace the contents at `path`, as a sentence.
@@ -93,7 +91,8 @@ package enum FilePermissions {
       // In a sticky folder only a file's owner can rename or remove it, and that owner was already checked.
       let isSticky = place != path && status.st_mode & S_ISVTX != 0
       if status.st_mode & 0o022 != 0, !isSticky {
-        return "\(place) can be written by others (mode \(octal(status.st_mode & 0o777))); run: chmod go-w \(place)"
+        return "\(place) can be written by others (mode \(octal(status.st_mode & 0o777))); "
+          + "run: chmod go-w \(ShellWord.quoted(place))"
       }
       if place == "/" { return nil }
       place = FilePath.folder(above: place)

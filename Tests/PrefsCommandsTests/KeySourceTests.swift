@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 #if canImport(Darwin)
@@ -89,6 +90,18 @@ struct KeySourceTests {
     let run = try tool.run("list", environment: ["PREFS_KEY_COMMAND": command])
     #expect(run.code == 6)
     #expect(run.message.contains("the key command"))
+  }
+
+  @Test("The command that closes a key file to others works as it is printed, whatever the file is called")
+  func commandForKeyFile() throws {
+    let tool = try Tool()
+    let key = tool.path("our key; 'exit 3'")
+    try tool.succeed("init", "--key-file", key)
+    chmod(key, 0o644)
+    let message = try tool.run("list", "--key-file", key).message
+    let command = try #require(message.firstRange(of: "Run: ").map { String(message[$0.upperBound...]) })
+    #expect(try Child.run("/bin/sh", ["-c", command]).status == 0)
+    #expect(try tool.mode(key) == 0o600)
   }
 
   @Test("A key file that others can read causes one warning, unless --quiet")

@@ -121,7 +121,7 @@ struct ProgramBeside {
       // A group that may replace `prefs` itself gains nothing here.
       let isTrusted = ownFolder.st_mode & 0o020 != 0 && ownFolder.st_gid == status.st_gid
       guard status.st_mode & (isTrusted ? 0o002 : 0o022) == 0 else {
-        throw refusal("others can write to \(place)", "Run: chmod go-w \(place)")
+        throw refusal("others can write to \(place)", "Run: chmod go-w \(ShellWord.quoted(place))")
       }
     }
   }

@@ -172,7 +172,7 @@ struct HistoryCommand: ParsableCommand {
     if try transaction.historyLimits(forCollection: collection) == nil {
       let argument = collection.isEmpty ? "\"\"" : collection
       common.note(
-        "\(name) keeps no history. To keep overwritten values from now on, run: \(CommandHint.text("history --keep \(CommandHint.quoted(argument))"))"
+        "\(name) keeps no history. To keep overwritten values from now on, run: \(CommandHint.text("history --keep \(ShellWord.quoted(argument))"))"
       )
     } else {
       common.note("\(name) has no earlier values within the limits of its history.")

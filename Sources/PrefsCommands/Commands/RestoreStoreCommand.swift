@@ -83,7 +83,7 @@ struct RestoreStoreCommand: ParsableCommand {
       throw Failure(
         .integrity,
         "the backup \(backup) is damaged in its \(part): \(reason). Nothing was changed. Restore another one, or save what "
-          + "is readable of this one: prefs salvage -d \(CommandHint.quoted(backup)) -o FILE")
+          + "is readable of this one: prefs salvage -d \(ShellWord.quoted(backup)) -o FILE")
     }
   }
 

@@ -87,7 +87,7 @@ struct OpenSlots {
     let option = areOfVault ? "--vault-key-file" : "--key-file"
     return
       "\(old) opens \(areOfVault ? "the vault" : "the store") no longer: from now on, name the new key file with \(option) "
-      + "\(CommandHint.quoted(newKeyFile)), or put it in the place of the old one."
+      + "\(ShellWord.quoted(newKeyFile)), or put it in the place of the old one."
   }
 
   /// What opens the store or the vault now, and how to lock one of them out.

@@ -32,7 +32,7 @@ enum StoreLocation {
     guard stat(folder, &status) != 0, errno == ENOENT else { return }
     throw Failure(
       .inputOutput,
-      "there is no folder \(folder); nothing was written. Mount its medium, or create it: mkdir -p \(CommandHint.quoted(folder))"
+      "there is no folder \(folder); nothing was written. Mount its medium, or create it: mkdir -p \(ShellWord.quoted(folder))"
     )
   }
 

@@ -12,14 +12,4 @@ package enum CommandHint {
   package static func text(_ words: String, literally operand: String) -> String {
     "prefs \(words)\(storeOptions) -- \(operand)"
   }
-
-  /// A word as a shell reads it.
-  package static func quoted(_ word: String) -> String {
-    let isPlain =
-      !word.isEmpty
-      && word.unicodeScalars.allSatisfy { scalar in
-        scalar.properties.isAlphabetic || ("0"..."9").contains(scalar) || "_@%+=:,./-".unicodeScalars.contains(scalar)
-      }
-    return isPlain ? word : "'" + word.replacing("'", with: #"'\''"#) + "'"
-  }
 }

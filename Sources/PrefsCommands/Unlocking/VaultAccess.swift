@@ -142,7 +142,7 @@ struct VaultAccess {
       let what = collection.map { "\(DisplayText.collection($0)) is sealed, and the vault is locked" }
       // The store to unlock may differ from that of the command.
       let command =
-        session.options.store.map { "prefs unlock -d \(CommandHint.quoted($0))" } ?? CommandHint.text("unlock")
+        session.options.store.map { "prefs unlock -d \(ShellWord.quoted($0))" } ?? CommandHint.text("unlock")
       throw Failure(
         .keyUnavailable,
         "\(what ?? "the vault is locked"): run `\(command)`, or name its key with --vault-key-file or PREFS_VAULT_KEY_FILE."

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Coffer
 import CofferFleet
 import PrefsCommands
 
@@ -27,7 +28,7 @@ struct LeaveCommand: AsyncParsableCommand {
       try await fleet.leave(evenAsLastAdmin: force)
       one.common.note(
         "left the fleet \"\(status.fleet)\". An admin can remove the member: "
-          + "prefs fleet remove \(CommandHint.quoted(status.member))")
+          + "prefs fleet remove \(ShellWord.quoted(status.member))")
     }
   }
 }

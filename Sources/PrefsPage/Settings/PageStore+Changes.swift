@@ -181,7 +181,8 @@ extension PageStore {
     else { return }
     throw Failure(
       .notFound,
-      "there is no environment \(environment). Create it with `prefs env create \(environment)`. Nothing was changed.")
+      "there is no environment \(environment). Create it with: \(CommandHint.text("env create \(ShellWord.quoted(collection))")). "
+        + "Nothing was changed.")
   }
 
   private func setDates(

@@ -10,8 +10,8 @@ struct SettingCommand {
     let isPlain = !collection.utf8.contains(UInt8(ascii: "/")) && !key.utf8.contains(UInt8(ascii: "/"))
     name =
       isPlain
-      ? CommandHint.quoted(collection.isEmpty ? key : "\(collection)/\(key)")
-      : "-c \(CommandHint.quoted(collection)) \(CommandHint.quoted(key))"
+      ? ShellWord.quoted(collection.isEmpty ? key : "\(collection)/\(key)")
+      : "-c \(ShellWord.quoted(collection)) \(ShellWord.quoted(key))"
   }
 
   /// Opens the page at the setting.
@@ -34,7 +34,7 @@ struct SettingCommand {
     let text = isTree ? try EditedText.text(of: value) : ValueText.text(value)
     // A dash alone stands for standard input.
     guard !text.utf8.contains(0), text.utf8.count <= Self.argumentByteCount, text != "-" else { return nil }
-    let (words, operand) = ("set \(name) --type \(type)", CommandHint.quoted(text))
+    let (words, operand) = ("set \(name) --type \(type)", ShellWord.quoted(text))
     return text.hasPrefix("-") ? CommandHint.text(words, literally: operand) : CommandHint.text("\(words) \(operand)")
   }
 

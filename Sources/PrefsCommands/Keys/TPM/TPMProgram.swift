@@ -29,7 +29,7 @@ struct TPMProgram {
   }
 
   /// The words of a shell that runs it.
-  var line: String { words.map(CommandHint.quoted).joined(separator: " ") }
+  var line: String { words.map(ShellWord.quoted).joined(separator: " ") }
 
   /// Runs it.
   ///
