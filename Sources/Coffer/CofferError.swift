@@ -340,7 +340,8 @@ extension CofferError: CustomStringConvertible {
     case .damaged(let part, let reason): "The store is damaged in its \(part): \(reason)."
     case .busy: "The store is busy: another connection or process holds its lock."
     case .diskFull(let path): "No space is left for \(path)."
-    case .storeReplaced(let path): "The store at \(path) was replaced by another file while it was open."
+    case .storeReplaced(let path):
+      "The store at \(path) was replaced by another file, or written over, while it was open."
     default: description
     }
   }

@@ -72,7 +72,9 @@ extension Store {
       let index = table.firstIndex {
         $0.identity == identity && $0.store?.path == path && $0.store?.givenPath == givenPath
       }
-      if let store = index.flatMap({ table[$0].store }), store.storeID == envelope.storeID, store.vfs === vfs {
+      if let store = index.flatMap({ table[$0].store }), store.storeID == envelope.storeID, store.vfs === vfs,
+        !store.hasOtherContents
+      {
         // An envelope that the open store would not follow must not admit anyone to it.
         if !store.isUnder(rootKey.key) {
           try store.refresh()

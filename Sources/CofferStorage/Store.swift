@@ -17,6 +17,7 @@ package final class Store: Sendable {
   /// The identity of the file; nil while it has no name yet.
   private let identity: FileIdentity?
   private let isIndexKept = Atomic<Bool>(false)
+  private let isWrittenOver = Atomic<Bool>(false)
   /// The file of the wal-index that all connections of this process use, and how many do.
   private let index = Lock<(file: FileIdentity?, userCount: Int)>((nil, 0))
   /// The owner of the store's files, existing and new.
@@ -271,10 +272,19 @@ package final class Store: Sendable {
   /// Whether there is a log.
   package var hasLog: Bool { access(path + "-wal", F_OK) == 0 || errno != ENOENT }
 
+  /// Whether another file now has the store's name, or other contents were written into this one.
+  package var isReplaced: Bool { hasOtherContents || hasLostName }
+
   /// Whether another file now has the store's name.
-  package var isReplaced: Bool {
-    identity?.found(at: givenPath) == .other
-  }
+  var hasLostName: Bool { identity?.found(at: givenPath) == .other }
+
+  /// Whether something other than a connection has written into the file while one had it open, as `cp` does.
+  var hasOtherContents: Bool { isWrittenOver.load(ordering: .acquiring) }
+
+  /// Whether that has happened while the log had changes, which do not belong to the new contents.
+  package var isMixed: Bool { hasOtherContents && logByteCount > 0 }
+
+  func noteOtherContents() { isWrittenOver.store(true, ordering: .releasing) }
 
   /// Whether a connection of this process has the wal-index open.
   package var isIndexOpen: Bool { index.withLock { $0.userCount > 0 } }
@@ -300,9 +310,10 @@ package final class Store: Sendable {
   /// - Returns: Whether the connection has to stay open for good, as the only one.
   func keepIndexOpen() -> Bool { !isIndexKept.exchange(true, ordering: .relaxed) }
 
-  /// Why a commit would be lost: the file no longer has the store's name; nil if it has.
+  /// Why a commit would be lost: the file no longer has the store's name, or its contents; nil if it has.
   package var lossOfName: StorageError? {
-    switch identity?.found(at: givenPath) {
+    guard !hasOtherContents else { return .replaced(path: path) }
+    return switch identity?.found(at: givenPath) {
     case .other: .replaced(path: path)
     case .nothing: .notFound(path: path)
     case .same, nil: nil

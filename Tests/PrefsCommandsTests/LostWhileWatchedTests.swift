@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 #if canImport(Darwin)
@@ -210,8 +211,25 @@ import Testing
     let watch = try Watch(tool, "--passphrase-fd", "3", files: [3: file])
     try tool.succeed("restore-store", backup, "--force", "--accept-keys", "--key-file", key)
     #expect(try watch.messages.next()?.contains("the new one cannot be opened") == true)
-    #expect(
-      try watch.messages.next()?.contains("was replaced by another file while it was open. Open it again") == true)
+    let message = try #require(try watch.messages.next())
+    #expect(message.contains("was replaced by another file, or written over, while it was open. Open it again"))
     #expect(try watch.exitCode() == 9)
+  }
+
+  @Test("watch and exec --watch say that an older copy was written over the store, which cp does without a new file")
+  func writtenOver() throws {
+    try tool.succeed("set", "w/a", "1")
+    let older = tool.path("older")
+    try FileManager.default.copyItem(atPath: tool.store, toPath: older)
+    try tool.succeed("set", "w/a", "2")
+    let (watch, exec) = (try Watch(tool), try Watched(tool, printing: "A"))
+    #expect(try exec.output.next() == "2")
+    try #require(Child.run("/bin/cp", [older, tool.store]).status == 0)
+    for messages in [watch.messages, exec.messages] {
+      #expect(try messages.next()?.contains("cannot be opened: The store is older") == true)
+    }
+    #expect(try tool.run("get", "w/a").code == 17)
+    _ = try watch.end()
+    _ = try exec.end()
   }
 }

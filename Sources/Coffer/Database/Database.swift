@@ -190,6 +190,11 @@ public final class Database: Sendable {
       guard store.isReplaced else { return followFiles(of: store) }
       do {
         guard let key = key.withLock({ $0 }) else { throw CofferError.storeReplaced(path: path) }
+        guard !store.isMixed else {
+          throw CofferError.damaged(
+            part: "file",
+            reason: "it was written over while its log had changes, which do not belong to its new contents")
+        }
         let spare = state.withLock { $0.spare.take() }
         try? spare?.connection.close()
         let new = try Store.whileReplaced {

@@ -26,8 +26,8 @@ final class StoreWitness: Sendable {
 
     /// The record that was last found to be of the store as it is open.
     var vouched: [UInt8]?
-    /// What that remembers of the vault.
-    var vault: VaultMemory?
+    /// What that says.
+    var known: Witness?
     /// When it was last looked at.
     var lastCompared: ContinuousClock.Instant?
   }
@@ -93,7 +93,7 @@ final class StoreWitness: Sendable {
       if try !log.has(witness.commit, witness.link) || self.isOlder(store, than: witness.envelope) {
         throw rolledBack(known: witness.commit, witness.envelope, found: try log.lastNumber(), store)
       }
-      note(record, witness.vault)
+      note(record, witness)
     case .otherRootKey(let envelope):
       // The sequence decides nothing: who put the store under this key has chosen it.
       throw rolledBack(known: nil, envelope, found: try log.lastNumber(), store)
@@ -109,8 +109,8 @@ final class StoreWitness: Sendable {
   /// Compares the record with the store that `connection` is about to change, before anything is written.
   ///
   /// A program that was idle may have missed a new root key, or several changes of the slots, and someone whom those locked out may
-  /// have put back what this program knows. Its keys cannot tell, and the record can. Only the holder of the write lock calls this,
-  /// so nothing is being changed.
+  /// have put back what this program knows. Its keys cannot tell, and the record can. Nor must a commit follow on other commits than
+  /// those that the record knows: it would vouch for them. Only the holder of the write lock calls this, so nothing is being changed.
   ///
   /// It costs nothing while no one else commits, except once per ``FreshnessAnchor/interval``, since what shows the commits of
   /// others is not authenticated.
@@ -118,7 +118,7 @@ final class StoreWitness: Sendable {
   /// Modelled in `Documentation/Models/RootKey.pml`.
   ///
   /// - Throws: `CofferError.rolledBack`.
-  func compare(_ connection: SQLiteConnection) throws {
+  func compare(_ connection: SQLiteConnection, _ log: ChangeLog) throws {
     guard let store = connection.store else { return }
     let (version, now) = (connection.dataVersion, ContinuousClock.now)
     let isDue = state.withLock { state in
@@ -135,7 +135,7 @@ final class StoreWitness: Sendable {
             known: StoreAge(commit: known.commit, envelope: known.envelope),
             found: StoreAge(commit: nil, envelope: found))
         }
-        note(record, known.vault)
+        note(record, known)
       case .otherRootKey(let known):
         throw CofferError.rolledBack(
           known: StoreAge(commit: nil, envelope: known), found: StoreAge(commit: nil, envelope: store.envelopeSequence))
@@ -143,12 +143,15 @@ final class StoreWitness: Sendable {
       case .otherStore, .unreadable: break
       }
     }
+    if let known = state.withLock({ $0.known }), try !log.has(known.commit, known.link) {
+      throw rolledBack(known: known.commit, known.envelope, found: try log.lastNumber(), store)
+    }
     state.withLock { $0.lastCompared = now }
     connection.comparedVersion = version
   }
 
-  private func note(_ record: [UInt8], _ vault: VaultMemory?) {
-    state.withLock { ($0.vouched, $0.vault, $0.lastCompared) = (record, vault, .now) }
+  private func note(_ record: [UInt8], _ witness: Witness) {
+    state.withLock { ($0.vouched, $0.known, $0.lastCompared) = (record, witness, .now) }
   }
 
   private func isVouched(_ record: [UInt8]) -> Bool { state.withLock { $0.vouched == record } }
@@ -263,10 +266,10 @@ final class StoreWitness: Sendable {
 
   /// Replaces the record by what `change` makes of it; nil leaves it, and nothing is kept under this path for a store that was replaced.
   private func update(_ store: Store, _ change: ([UInt8]?) throws -> Witness?) {
-    var made: (record: [UInt8], vault: VaultMemory?)?
+    var made: (record: [UInt8], witness: Witness)?
     func changed(_ present: [UInt8]?) -> [UInt8]? {
       guard !store.isReplaced, let new = try? change(present), let record = try? store.seal(new) else { return nil }
-      made = (record, new.vault)
+      made = (record, new)
       return record
     }
     if let fileAnchor {
@@ -282,14 +285,14 @@ final class StoreWitness: Sendable {
       anchor.keep(new, ofStoreAt: path)
     }
     guard let made else { return }
-    note(made.record, made.vault)
-    vault.didRemember(made.vault)
+    note(made.record, made.witness)
+    vault.didRemember(made.witness.vault)
   }
 
   // MARK: The vault
 
   /// The vault's key that the record had when it was last found to be of the store as it is open.
-  var vouchedVault: VaultMemory? { state.withLock { $0.vault } }
+  var vouchedVault: VaultMemory? { state.withLock { $0.known?.vault } }
 
   /// The vault's key that the record remembers.
   func rememberedVault(_ store: Store) -> VaultMemory? {

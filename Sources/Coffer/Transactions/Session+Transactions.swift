@@ -122,7 +122,7 @@ extension Session {
     try takeWriteLock(synchronization, cancellation)
     do {
       try refreshKnown()
-      if let witness = core.witness { try CofferError.translating { try witness.compare(connection) } }
+      if let witness = core.witness { try CofferError.translating { try witness.compare(connection, changeLog) } }
     } catch {
       try? connection.rollback()
       throw error

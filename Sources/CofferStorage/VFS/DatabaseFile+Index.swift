@@ -213,23 +213,24 @@ extension DatabaseFile {
 
   /// Whether the index is that of the store that has this one's name now.
   var sharesIndexWithSuccessor: Bool {
-    context.store.isReplaced && indexIdentity?.found(at: context.store.path + "-shm") == .same
+    context.store.hasLostName && indexIdentity?.found(at: context.store.path + "-shm") == .same
   }
 
-  /// Whether another file now has the name of the store, its log or its index.
+  /// Whether another file now has the name of the store, its log or its index, or other contents were written into the store.
   ///
   /// - Parameter isCertain: Whether to check in any case, not only if there was a commit since the last check.
   func isReplaced(isCertain: Bool) -> Bool {
     // Another call, which may be about an exchange.
     foundCompanionsAt = nil
     let version = indexVersion
-    guard isCertain || version != lookedAtVersion else { return false }
+    guard isCertain || version != lookedAtVersion || context.store.hasOtherContents else { return false }
     lookedAtVersion = version
     return switch context.store.lossOfName {
     // It may be put back, with its log and index.
     case .notFound: false
     case .some: true
-    case nil: !findCompanions()
+    // A transaction looks at the contents, too, when it takes its lock.
+    case nil: isCertain && !hasItsContents() || !findCompanions()
     }
   }
 

@@ -13,7 +13,7 @@ extension DatabaseFile {
     return code == SQLITE_OK ? bytes : nil
   }
 
-  /// Fails if the notice names the log of another name of this file.
+  /// Fails if the notice names the log of another name of this file, or other contents were written into the file.
   func readLogNotice() -> Int32 {
     // Under its temporary name a store has no other one.
     guard !context.isCreating, let bytes = logNoticeBytes else { return SQLITE_OK }
@@ -25,9 +25,9 @@ extension DatabaseFile {
     {
       return SQLITE_OK
     }
-    guard let notice = LogNotice(bytes) else { return SQLITE_OK }
+    guard let notice = LogNotice(bytes) else { return checkContents() }
     switch notice.meaning(at: path) {
-    case .nothing: return SQLITE_OK
+    case .nothing: return checkContents()
     case .thisLog:
       hasLogNotice = notice == LogNotice(storeAt: path)
       knownLogNotice = (bytes, notice)
@@ -36,6 +36,37 @@ extension DatabaseFile {
       context.fail(.usedUnderAnotherName(path: context.store.path))
       return SQLITE_IOERR
     }
+  }
+
+  private func checkContents() -> Int32 {
+    guard !hasItsContents() else { return SQLITE_OK }
+    context.fail(.replaced(path: context.store.path))
+    return SQLITE_IOERR
+  }
+
+  /// Whether only connections have written into the file since this one has locked it.
+  ///
+  /// Not so after `cp`: then the pages in memory, and those in the log, are not of what is in the file. A connection notes its
+  /// log before it writes anything else, and no one clears that while this one has its lock.
+  func hasItsContents() -> Bool {
+    guard fileLock != SQLITE_LOCK_NONE, !context.isCreating else { return true }
+    if hasLogNotice {
+      if let known = knownLogNotice, known.bytes == logNoticeBytes { return true }
+    } else {
+      // A log that was copied together with the store is not noted, and its pages may be written into the file.
+      guard committedFrameCount == 0, let version = FileVersion(ofFileAt: context.store.path) else {
+        unnotedVersion = nil
+        return true
+      }
+      let earlier = unnotedVersion ?? version
+      unnotedVersion = earlier
+      guard version != earlier else { return true }
+    }
+    // Another connection may have noted its log just now; and under another name the file has another log.
+    guard context.store.lossOfName == nil, let bytes = logNoticeBytes else { return !context.store.hasOtherContents }
+    if let notice = LogNotice(bytes), notice.meaning(at: context.store.path) != .nothing { return true }
+    context.store.noteOtherContents()
+    return false
   }
 
   /// Notes this log before its first frame is written.
@@ -63,8 +94,9 @@ extension DatabaseFile {
 
   /// Clears the notice once the log is removed, which needs the exclusive lock on the file.
   func clearLogNotice() {
-    guard !context.isCreating, let notice = logNoticeBytes.flatMap({ LogNotice($0) }),
-      notice.meaning(at: context.store.path) == .thisLog
+    // Of a log that was moved here together with the store, the inode is what tells it, and the log is gone by now.
+    guard !context.isCreating, let bytes = logNoticeBytes, let notice = LogNotice(bytes),
+      knownLogNotice?.bytes == bytes || notice.meaning(at: context.store.path) == .thisLog
     else { return }
     // If that fails, the notice names a log that is missing, which is no error under this name.
     _ = writeLogNotice([UInt8](repeating: 0, count: LogNotice.range.count))

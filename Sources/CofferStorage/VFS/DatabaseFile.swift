@@ -23,6 +23,8 @@ final class DatabaseFile {
   ///
   /// It cannot change before this connection releases its lock on the file, because it is cleared under an exclusive one.
   var hasLogNotice = false
+  /// The version of the file when this connection found neither a notice nor a log with commits; no one writes into it meanwhile.
+  var unnotedVersion: FileVersion?
   /// The notice of this log that was last read.
   var knownLogNotice: (bytes: [UInt8], notice: LogNotice)?
   /// Whether SQLite keeps the wal-index on the heap, because there is no shared memory.
@@ -245,7 +247,7 @@ final class DatabaseFile {
 
   private func lock(_ level: Int32) -> Int32 {
     // To close, the last connection would write its log into the store, and remove what has the log's name.
-    if level == SQLITE_LOCK_EXCLUSIVE, hasLostCompanion { return SQLITE_BUSY }
+    if level == SQLITE_LOCK_EXCLUSIVE, hasLostCompanion || !hasItsContents() { return SQLITE_BUSY }
     let code = context.checked(real.methods.xLock(real.file, level))
     guard code == SQLITE_OK else { return code }
     // It may have waited for a restore.
@@ -296,7 +298,7 @@ extension DatabaseFile {
     methods.pointee.xUnlock = { file, level in
       with(file) {
         $0.fileLock = min(level, $0.fileLock)
-        if level == SQLITE_LOCK_NONE { $0.hasLogNotice = false }
+        if level == SQLITE_LOCK_NONE { ($0.hasLogNotice, $0.unnotedVersion) = (false, nil) }
         return $0.real.methods.xUnlock($0.real.file, level)
       }
     }

@@ -22,6 +22,28 @@ import Testing
     return child.status == 0
   }()
 
+  @Test("A store that was moved with its log keeps no trace of its former name once that log is gone")
+  func moved() throws {
+    let worker = try start(store.path)
+    #expect(worker.readLine() == "open")
+    try worker.write("first")
+    #expect(worker.readLine() == "done")
+    for suffix in ["", "-wal", "-shm"] { try #require(rename(store.path + suffix, other + suffix) == 0) }
+    try close(worker)
+    for key in ["second", "third"] {
+      let next = try start(other)
+      #expect(next.readLine() == "open")
+      // The first one only looks, and so removes the log.
+      if key == "third" {
+        try next.write(key)
+        #expect(next.readLine() == "done")
+      }
+      try close(next)
+    }
+    let database = try Database.open(at: other, key: store.key, options: .quiet)
+    #expect(try database.makeConnection().read { try $0.allKeys(inCollection: "").sorted() } == ["first", "third"])
+  }
+
   /// A program that sets each key that it is given; see `set-lines`.
   private func start(_ path: String) throws -> RunningChild {
     try Child.start(TemporaryStore.worker, ["set-lines", path, store.keyFile])

@@ -1,0 +1,136 @@
+import CofferMaintenance
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Coffer
+
+@Suite("A store into whose file an older copy is written while it is open, as by cp") struct WrittenOverTests {
+  private let store: TemporaryStore
+  private let anchor = RecordedAnchor()
+  private var older: String { store.path + "-older" }
+
+  init() throws {
+    store = try TemporaryStore()
+    try Database.create(at: store.path, key: store.key, options: options).close()
+    try commit(["first"])
+    try copy(store.path, over: older)
+    try commit(["second", "third"])
+  }
+
+  private var options: Database.Options { .quiet.anchored(anchor) }
+
+  /// As another program, which ends.
+  private func commit(_ keys: [String]) throws {
+    let database = try Database.open(at: store.path, key: store.key, options: options)
+    for key in keys { try set(key, database.makeConnection()) }
+    try database.close()
+  }
+
+  private func set(_ key: String, _ connection: Connection) throws {
+    try connection.readWrite { try $0.setObject(true, forKey: key, inCollection: "") }
+  }
+
+  private func keys(_ connection: Connection) throws -> [String] {
+    try connection.read { try $0.allKeys(inCollection: "").sorted() }
+  }
+
+  /// By another program: closing a descriptor of these files here would drop SQLite's locks.
+  private func copy(_ file: String, over other: String) throws {
+    try #require(Child.run("/bin/cp", [file, other]).status == 0)
+  }
+
+  private func expectRefusal(_ body: () throws -> Void) {
+    #expect(throws: CofferError.storeReplaced(path: store.path), performing: body)
+  }
+
+  @Test("is neither changed nor vouched for, where a record knows later commits")
+  func refused() throws {
+    let database = try Database.open(at: store.path, key: store.key, options: options)
+    let (reader, writer) = (try database.makeConnection(), try database.makeConnection())
+    for connection in [reader, writer] { #expect(try keys(connection) == ["first", "second", "third"]) }
+    let record = anchor.record
+    try copy(older, over: store.path)
+    for _ in 1...5 { expectRefusal { try set("later", writer) } }
+    expectRefusal { _ = try keys(reader) }
+    try database.close()
+    #expect(anchor.record == record)
+    #expect(try Data(contentsOf: URL(fileURLWithPath: store.path)) == Data(contentsOf: URL(fileURLWithPath: older)))
+    #expect { try Database.open(at: store.path, key: store.key, options: options) } throws: {
+      if case CofferError.rolledBack = $0 { true } else { false }
+    }
+  }
+
+  @Test("is read and changed as it is then, where nothing knows later commits")
+  func followed() throws {
+    let database = try store.open()
+    let (reader, writer) = (try database.makeConnection(), try database.makeConnection())
+    for connection in [reader, writer] { #expect(try keys(connection) == ["first", "second", "third"]) }
+    try copy(older, over: store.path)
+    try set("later", writer)
+    #expect(try keys(reader) == ["first", "later"])
+    #expect(try store.worker("set", "theirs", "1").status == 0)
+    #expect(try keys(reader) == ["first", "later", "theirs"])
+    #expect(try database.verify().problems.isEmpty)
+    try database.close()
+    #expect(try keys(store.open().makeConnection()) == ["first", "later", "theirs"])
+  }
+
+  @Test("is not changed while its log has commits that do not belong to the copy")
+  func withLog() throws {
+    let database = try store.open()
+    let connection = try database.makeConnection()
+    try set("fourth", connection)
+    try copy(older, over: store.path)
+    for _ in 1...2 { expectRefusal { try set("later", connection) } }
+    expectRefusal { _ = try keys(connection) }
+    try database.close()
+    #expect(try Data(contentsOf: URL(fileURLWithPath: store.path)) == Data(contentsOf: URL(fileURLWithPath: older)))
+  }
+
+  @Test("tells those who listen")
+  func listeners() throws {
+    let database = try Database.open(at: store.path, key: store.key, options: options)
+    let isRefused = DispatchSemaphore(value: 0)
+    let registration = try CommitRegistration(
+      database.core.feed, { _ in }, onTrouble: { if $0 == .storeReplaced(path: store.path) { isRefused.signal() } },
+      onClose: {})
+    try copy(older, over: store.path)
+    isRefused.wait()
+    withExtendedLifetime(registration) {}
+    try database.close()
+  }
+
+  @Test("is refused by what the record knows, too, where the file looks the same")
+  func sameTimes() throws {
+    let database = try Database.open(at: store.path, key: store.key, options: options)
+    let reader = try database.makeConnection()
+    #expect(try keys(reader) == ["first", "second", "third"])
+    let record = anchor.record
+    // As a carrier of files with the times of the original.
+    try #require(Child.run("/usr/bin/touch", ["-r", store.path, older + "-times"]).status == 0)
+    try copy(older, over: store.path)
+    try #require(Child.run("/usr/bin/touch", ["-r", older + "-times", store.path]).status == 0)
+    for _ in 1...3 {
+      #expect { try set("later", try database.makeConnection()) } throws: {
+        if case CofferError.rolledBack = $0 { true } else { false }
+      }
+    }
+    try database.close()
+    #expect(anchor.record == record)
+  }
+
+  @Test("A file that was only touched keeps everything, and is followed")
+  func touched() throws {
+    let database = try Database.open(at: store.path, key: store.key, options: options)
+    let (reader, writer) = (try database.makeConnection(), try database.makeConnection())
+    for connection in [reader, writer] { #expect(try keys(connection) == ["first", "second", "third"]) }
+    try #require(Child.run("/usr/bin/touch", [store.path]).status == 0)
+    try set("fourth", writer)
+    try #require(Child.run("/usr/bin/touch", [store.path]).status == 0)
+    try set("fifth", writer)
+    #expect(try keys(reader) == ["fifth", "first", "fourth", "second", "third"])
+    try database.close()
+    #expect(try keys(store.open().makeConnection()) == ["fifth", "first", "fourth", "second", "third"])
+  }
+}
