@@ -13,7 +13,7 @@ extension FleetStatus {
 extension FleetWait {
   /// Why it waits, and what to do, as a sentence without its end.
   var text: String {
-    func command(_ words: String) -> String { "`\(CommandHint.text("\(words) \(ShellWord.quoted(collection))"))`" }
+    func command(_ words: String) -> String { "`\(CommandHint.text(words, operand: collection))`" }
     let name = DisplayText.escapingControls(collection)
     switch reason {
     case .consent: return "\(name) was shared after this host joined; take it with \(command("fleet accept"))"
@@ -25,7 +25,7 @@ extension FleetWait {
     case .notSealedHere:
       // With all its environments, also those that are not there yet.
       let parent = CollectionEnvironment(collection: collection)?.parent ?? collection
-      let command = "`\(CommandHint.text("seal \(ShellWord.quoted(parent))"))`"
+      let command = "`\(CommandHint.text("seal", operand: parent))`"
       return "\(name) is sealed in the fleet, and not here; seal it with \(command)"
     case .notSealedInFleet:
       return """

@@ -70,6 +70,31 @@ struct VaultCommandTests {
     #expect(try code("lock") == 0)
   }
 
+  @Test("seal says that the history is gone and no longer kept, and how to keep it")
+  func history() throws {
+    try tool.succeed("history", "--keep", "h")
+    for value in ["1", "2"] { try tool.succeed("set", "h/a", value) }
+    let run = try tool.run("seal", "h", "--vault-passphrase-fd", "3", descriptors: [3: "vault"])
+    #expect(
+      run.code == 0 && run.message.contains("not kept any more. To keep it from now on, run: prefs history --keep h"))
+    #expect(
+      try !tool.run("seal", "none", "--vault-passphrase-fd", "3", descriptors: [3: "vault"]).message.contains("history")
+    )
+  }
+
+  @Test("A restored store from before the vault locks the vault: its key is gone when that store is put back")
+  func restored() throws {
+    let tool = try Tool()
+    try tool.succeed("set", "t/a", "1")
+    try tool.succeed("backup", tool.path("before"))
+    try tool.seal("t")
+    try tool.unlock()
+    #expect(try tool.succeed("get", "t/a") == "1\n")
+    try tool.succeed("restore-store", "--accept-keys", tool.path("before"))
+    try tool.succeed("restore-store", "--accept-keys", tool.store + "-replaced-1")
+    #expect(try tool.run("get", "t/a").code == 6)
+  }
+
   @Test("unseal needs the vault, and returns the values to the store")
   func unseal() throws {
     #expect(try tool.run("unseal", "tokens").code == 6)

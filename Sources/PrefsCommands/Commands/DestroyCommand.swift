@@ -29,7 +29,14 @@ struct DestroyCommand: ParsableCommand {
     guard CommandArguments.value(confirm).utf8.elementsEqual(name.utf8) else {
       throw Failure(.usage, "the store is called \"\(name)\", but --confirm names another one; nothing was removed.")
     }
-    try Database.remove(at: session.path)
+    let storeID = try? Database.storeID(at: session.path)
+    do {
+      try Database.remove(at: session.path)
+    } catch CofferError.busy {
+      throw Failure(.busy, "other programs have \(session.path) open. End them; nothing was removed.")
+    }
+    // It may be put back.
+    if let storeID { try UnlockState(storeID: storeID, options: common.ofSession).lock() }
     for isOfVault in [false, true] { TPMFile(ofStoreAt: session.path, isOfVault: isOfVault).remove() }
     common.note("removed the store \(session.path).")
     session.noteCopies()

@@ -170,10 +170,9 @@ struct HistoryCommand: ParsableCommand {
   private func explainNone(_ collection: String, _ transaction: borrowing ReadTransaction) throws {
     let name = DisplayText.collection(collection)
     if try transaction.historyLimits(forCollection: collection) == nil {
-      let argument = collection.isEmpty ? "\"\"" : collection
       common.note(
-        "\(name) keeps no history. To keep overwritten values from now on, run: \(CommandHint.text("history --keep \(ShellWord.quoted(argument))"))"
-      )
+        "\(name) keeps no history. To keep overwritten values from now on, run: "
+          + CommandHint.text("history \(ShellWord.option("--keep", collection))"))
     } else {
       common.note("\(name) has no earlier values within the limits of its history.")
     }

@@ -61,6 +61,10 @@ struct RestoreStoreCommand: ParsableCommand {
     }
     common.note("\(session.path) is now a copy of \(backup)." + (earlier.map { " The previous store is \($0)." } ?? ""))
     noteKeyFile(session.options)
+    // `prefs lock` finds a key by the store that is there, and this one may be put back.
+    if let former, try former != Database.storeID(at: session.path) {
+      try UnlockState(storeID: former, options: common.ofSession).lock()
+    }
     if let former, try former == Database.storeID(at: session.path) { noteRecord(ofStoreAt: session.path) }
   }
 
@@ -83,7 +87,7 @@ struct RestoreStoreCommand: ParsableCommand {
       throw Failure(
         .integrity,
         "the backup \(backup) is damaged in its \(part): \(reason). Nothing was changed. Restore another one, or save what "
-          + "is readable of this one: prefs salvage -d \(ShellWord.quoted(backup)) -o FILE")
+          + "is readable of this one: prefs salvage \(ShellWord.option("-d", backup)) -o FILE")
     }
   }
 

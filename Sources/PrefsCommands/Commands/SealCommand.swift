@@ -10,7 +10,7 @@ struct SealCommand: ParsableCommand {
       The values of a sealed collection are encrypted one by one with the key of the vault, which stays locked while the \
       store is open; `prefs unlock` unlocks it for a while. Names of keys stay readable to anyone who can open the store. \
       Sealing the first collection creates the vault and asks for its passphrase. Environments of the collection are \
-      sealed with it. Existing values are sealed, their history is erased, and the store is vacuumed so that no plaintext is left.
+      sealed with it. Existing values are sealed, their history is erased and no longer kept, and the store is vacuumed so that no plaintext is left.
 
       Examples:
         prefs seal tokens
@@ -34,6 +34,7 @@ struct SealCommand: ParsableCommand {
     try session.using(try session.open()) { database in
       // Before a vault is created for it.
       if let note = try database.makeConnection().read({ try KeyReference.emptyNote(name, $0) }) { common.note(note) }
+      let keepsHistory = try database.makeConnection().read { try $0.historyLimits(forCollection: name) != nil }
       let isNewVault = try unlock(database, session)
       do {
         try database.seal(collection: name)
@@ -51,6 +52,11 @@ struct SealCommand: ParsableCommand {
             + "the former name.")
       }
       common.note("sealed \(DisplayText.collection(name)), \(DisplayText.count(count, "key", "keys"))\(others).")
+      if keepsHistory {
+        common.note(
+          "its history was erased, and is not kept any more. To keep it from now on, run: "
+            + CommandHint.text("history \(ShellWord.option("--keep", name))"))
+      }
       session.noteCopies()
     }
   }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Coffer
 
 /// The command `prefs set`.
 struct SetCommand: ParsableCommand {
@@ -101,7 +102,7 @@ struct SetCommand: ParsableCommand {
       throw ValidationError(
         name.isEmpty
           ? "The value is missing. Give VALUE, - or --value-file."
-          : "The value is missing. It must be a separate argument: prefs set \(name) VALUE.")
+          : "The value is missing. It must be a separate argument: prefs set \(ShellWord.quoted(String(name))) VALUE.")
     }
     if stripNewline, valueFile == nil, value != "-" {
       throw ValidationError("--strip-newline goes with - or --value-file.")

@@ -86,8 +86,8 @@ struct OpenSlots {
     guard let newKeyFile, slot.id == opened?.id, case .keyFile(let old)? = key, old != newKeyFile else { return nil }
     let option = areOfVault ? "--vault-key-file" : "--key-file"
     return
-      "\(old) opens \(areOfVault ? "the vault" : "the store") no longer: from now on, name the new key file with \(option) "
-      + "\(ShellWord.quoted(newKeyFile)), or put it in the place of the old one."
+      "\(old) opens \(areOfVault ? "the vault" : "the store") no longer: from now on, name the new key file with "
+      + "\(ShellWord.option(option, newKeyFile)), or put it in the place of the old one."
   }
 
   /// What opens the store or the vault now, and how to lock one of them out.

@@ -108,7 +108,7 @@ package struct KeyReference {
       return Failure(
         .notFound,
         notFoundMessage.dropLast()
-          + "; \(DisplayText.collection(key)) has \(keys): \(CommandHint.text("\(command) \(ShellWord.quoted(key))"))"
+          + "; \(DisplayText.collection(key)) has \(keys): \(CommandHint.text(command, operand: key))"
       )
     }
     if let expired = try? expiry(transaction) {
@@ -182,17 +182,17 @@ package struct KeyReference {
   private func hint(_ transaction: borrowing some Reading & ~Copyable) throws -> String? {
     if !collection.isEmpty, key.utf8.starts(with: (collection + "/").utf8) {
       let rest = String(decoding: key.utf8.dropFirst(collection.utf8.count + 1), as: UTF8.self)
-      return "with -c \(ShellWord.quoted(collection)), omit \"\(collection)/\": the key is \"\(rest)\""
+      return "with \(ShellWord.option("-c", collection)), omit \"\(collection)/\": the key is \"\(rest)\""
     }
     if !collection.isEmpty, key.utf8.contains(UInt8(ascii: "/")) {
       for slash in key.utf8.indices where key.utf8[slash] == UInt8(ascii: "/") {
         let (other, rest) = (String(key[..<slash]), String(key[key.utf8.index(after: slash)...]))
         guard try transaction.hasObject(forKey: rest, inCollection: other) else { continue }
-        return "\(DisplayText.collection(other)) has key \"\(rest)\": name it with -c \(ShellWord.quoted(other))"
+        return "\(DisplayText.collection(other)) has key \"\(rest)\": name it with \(ShellWord.option("-c", other))"
       }
       if let (other, rest) = try DeclaredKeys(transaction).split(key) {
         return
-          "key \"\(rest)\" is declared in \(DisplayText.collection(other)): name it with -c \(ShellWord.quoted(other))"
+          "key \"\(rest)\" is declared in \(DisplayText.collection(other)): name it with \(ShellWord.option("-c", other))"
       }
     }
     guard place.parent == nil, let environment = CollectionEnvironment(collection: collection),

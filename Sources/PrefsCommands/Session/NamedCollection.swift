@@ -94,7 +94,7 @@ extension CollectionEnvironment {
       .notFound,
       "there is no environment \"\(name)\" of \(DisplayText.collection(parent))"
         + (near.map { "; did you mean \"\($0)\"?" }
-          ?? ". \(hint ?? "Create it with: \(CommandHint.text("env create \(ShellWord.quoted(collection))"))")"))
+          ?? ". \(hint ?? "Create it with: \(CommandHint.text("env create", operand: collection))")"))
   }
 }
 

@@ -72,6 +72,6 @@ extension SessionOptions {
   /// The given options that name the store and its key file.
   var storeOptionText: String {
     [("-d", store), ("--app", app), ("--key-file", keyFile)]
-      .compactMap { name, value in value.map { " \(name) \(ShellWord.quoted($0))" } }.joined()
+      .compactMap { name, value in value.map { " \(ShellWord.option(name, $0))" } }.joined()
   }
 }

@@ -1,3 +1,5 @@
+import Coffer
+
 /// A command that a message names, with the options that led to the store.
 package enum CommandHint {
   /// The options that named the store which the command is about.
@@ -8,8 +10,11 @@ package enum CommandHint {
   /// - Parameter words: The words after `prefs`, as a shell reads them.
   package static func text(_ words: String) -> String { "prefs \(words)\(storeOptions)" }
 
-  /// - Parameter operand: A last word, as a shell reads it, that is no option even if it begins with a dash.
-  package static func text(_ words: String, literally operand: String) -> String {
-    "prefs \(words)\(storeOptions) -- \(operand)"
+  /// - Parameters:
+  ///   - words: The words after `prefs`, as a shell reads them.
+  ///   - operand: The word behind them, which is no option even if it begins with a dash.
+  package static func text(_ words: String, operand: String) -> String {
+    let word = ShellWord.quoted(operand)
+    return operand.utf8.first == UInt8(ascii: "-") ? "\(text(words)) -- \(word)" : text("\(words) \(word)")
   }
 }

@@ -68,7 +68,7 @@ struct InviteCommand: AsyncParsableCommand {
         let named = one.common.namedCollections
         let invitation = try await fleet.invite(
           name, role: role, collections: named.isEmpty ? nil : named, expires: expires?.date, isForMany: many)
-        let undo = CommandHint.text("fleet remove \(ShellWord.quoted(name))")
+        let undo = CommandHint.text("fleet remove", operand: name)
         try UnwrittenReport.during("\(name) is invited, and `\(undo)` takes that back") {
           try NewOutputFile.write(line: invitation.text, to: file)
         }

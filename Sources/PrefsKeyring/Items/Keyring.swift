@@ -115,7 +115,7 @@ struct Keyring {
     }
     guard isNew else { return }
     guard try database.vault.exists() else {
-      let seal = CommandHint.text("seal \(ShellWord.quoted(collection))")
+      let seal = CommandHint.text("seal", operand: collection)
       return session.options.note(
         "the store has no vault, so everyone who can open the store can read the secrets of "
           + "\(DisplayText.collection(collection)). To seal them, run: \(seal)")

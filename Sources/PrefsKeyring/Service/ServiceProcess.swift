@@ -23,7 +23,7 @@
       try kept.unlockIfAtHand()
       let store = try ServiceStore(database, session, kept, named: collection)
       if idleLimit != nil, !store.hasVault {
-        let seal = CommandHint.text("seal \(ShellWord.quoted(collection))")
+        let seal = CommandHint.text("seal", operand: collection)
         session.options.note("there is no vault yet that --lock-after could lock: \(seal)")
       }
       let waker = try Waker()

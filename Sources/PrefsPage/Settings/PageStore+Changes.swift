@@ -181,7 +181,7 @@ extension PageStore {
     else { return }
     throw Failure(
       .notFound,
-      "there is no environment \(environment). Create it with: \(CommandHint.text("env create \(ShellWord.quoted(collection))")). "
+      "there is no environment \(environment). Create it with: \(CommandHint.text("env create", operand: collection)). "
         + "Nothing was changed.")
   }
 

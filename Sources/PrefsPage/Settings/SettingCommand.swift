@@ -11,7 +11,7 @@ struct SettingCommand {
     name =
       isPlain
       ? ShellWord.quoted(collection.isEmpty ? key : "\(collection)/\(key)")
-      : "-c \(ShellWord.quoted(collection)) \(ShellWord.quoted(key))"
+      : "\(ShellWord.option("-c", collection)) \(ShellWord.quoted(key))"
   }
 
   /// Opens the page at the setting.
@@ -34,8 +34,7 @@ struct SettingCommand {
     let text = isTree ? try EditedText.text(of: value) : ValueText.text(value)
     // A dash alone stands for standard input.
     guard !text.utf8.contains(0), text.utf8.count <= Self.argumentByteCount, text != "-" else { return nil }
-    let (words, operand) = ("set \(name) --type \(type)", ShellWord.quoted(text))
-    return text.hasPrefix("-") ? CommandHint.text(words, literally: operand) : CommandHint.text("\(words) \(operand)")
+    return CommandHint.text("set \(name) --type \(type)", operand: text)
   }
 
   /// Longer values do not belong on a command line.

@@ -29,7 +29,7 @@ struct TPMProgram {
   }
 
   /// The words of a shell that runs it.
-  var line: String { words.map(ShellWord.quoted).joined(separator: " ") }
+  var line: String { words.map(ShellWord.executed).joined(separator: " ") }
 
   /// Runs it.
   ///
