@@ -92,6 +92,19 @@ struct KeySourceTests {
     #expect(run.message.contains("the key command"))
   }
 
+  @Test("A store that has the key from before another one replaced it says where that key is, and opens with it")
+  func formerKey() throws {
+    let tool = try Tool()
+    let other = tool.path("other")
+    try tool.succeed("init")
+    try tool.succeed("set", "-d", other, "x", "1")
+    try tool.succeed("key", "replace")
+    let refusal = try tool.run("get", "-d", other, "x")
+    let option = "--key-file \(tool.keyFile)-replaced-1"
+    #expect(refusal.code == 5 && refusal.message.contains("A former key may open it: \(option)."), "\(refusal.message)")
+    #expect(try tool.succeed("get", "-d", other, "--key-file", tool.keyFile + "-replaced-1", "x") == "1\n")
+  }
+
   @Test("The command that closes a key file to others works as it is printed, whatever the file is called")
   func commandForKeyFile() throws {
     let tool = try Tool()

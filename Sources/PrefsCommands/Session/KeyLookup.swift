@@ -24,16 +24,20 @@ struct KeyLookup {
   /// - Parameter usesTPM: Whether the key may be one that only this machine's TPM opens.
   /// - Throws: ``Failure`` with the status `wrongKey` or `keyUnavailable`, which names the other ways to open it.
   func open<R>(_ slots: [SlotInfo], usesTPM: Bool = true, _ open: (KeySource) throws -> R) throws -> R {
-    var tried = "it"
+    var keyFile: String?
     do {
       return try openAny(slots, usesTPM) { source in
-        tried = if case .keyFile(let path) = source { "the key file \(path)" } else { "it" }
+        keyFile = if case .keyFile(let path) = source { path } else { nil }
         return try open(source)
       }
     } catch CofferError.wrongKey {
+      // `prefs key replace` changes one store; others, and backups, have the key from before.
+      let former = (keyFile.map(KeyFile.replaced) ?? []).map { ShellWord.option("--key-file", $0) }
+      let hint = former.isEmpty ? "" : " A former key may open it: \(former.joined(separator: " or "))."
       throw Failure(
         .wrongKey,
-        "wrong key: \(tried) opens no slot of the store \(store). \(SlotText.ways(slots)) Nothing was changed.")
+        "wrong key: \(keyFile.map { "the key file \($0)" } ?? "it") opens no slot of the store \(store). "
+          + "\(SlotText.ways(slots))\(hint) Nothing was changed.")
     } catch CofferError.keyUnavailable(let reason) where slots.count > 1 {
       throw Failure(
         .keyUnavailable, "\(CofferError.keyUnavailable(reason: reason).description) \(SlotText.ways(slots))")

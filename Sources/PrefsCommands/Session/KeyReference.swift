@@ -151,7 +151,9 @@ package struct KeyReference {
   }
 
   /// The warning for a collection without keys, whose name may be mistyped; nil if it has some.
-  static func emptyNote(_ collection: String, _ transaction: borrowing some Reading & ~Copyable) throws -> String? {
+  package static func emptyNote(
+    _ collection: String, _ transaction: borrowing some Reading & ~Copyable
+  ) throws -> String? {
     guard try transaction.numberOfKeys(inCollection: collection) == 0 else { return nil }
     return "\(DisplayText.collection(collection)) holds nothing yet"
       + (try nearCollection(collection, transaction) ?? ".")

@@ -66,10 +66,19 @@ struct CreateCommand: AsyncParsableCommand {
         name, in: database, at: carrier, collections: options.common.namedCollections, as: host,
         retentionDays: retention, greatestAge: greatestAge.map { .seconds($0.seconds) })
       let report = try await fleet.sync()
+      for note in try emptyNotes(database) { options.common.note(note) }
       let settings = DisplayText.count(report.pushedCount, "setting", "settings")
       options.common.note("created the fleet \"\(name)\", with \(settings).")
       try await fleet.noteWaits(options.common)
       try report.checkProblems()
+    }
+  }
+
+  /// Names the collections that hold nothing: one that was misspelt would be shared without a value.
+  private func emptyNotes(_ database: Database) throws -> [String] {
+    let names = options.common.namedCollections
+    return try database.makeConnection().read { transaction in
+      try names.compactMap { try KeyReference.emptyNote($0, transaction) }
     }
   }
 

@@ -25,10 +25,14 @@ struct LeaveCommand: AsyncParsableCommand {
   mutating func run() async throws {
     try await one.withFleet { fleet in
       let status = try await fleet.status()
-      try await fleet.leave(evenAsLastAdmin: force)
-      one.common.note(
-        "left the fleet \"\(status.fleet)\". An admin can remove the member: "
-          + "prefs fleet remove \(ShellWord.quoted(status.member))")
+      var next = "An admin can remove the member: prefs fleet remove \(ShellWord.quoted(status.member))"
+      do {
+        try await fleet.leave()
+      } catch FleetError.lastAdminLeaves where force {
+        try await fleet.leave(evenAsLastAdmin: true)
+        next = "It has no admin any more, who could invite or remove members."
+      }
+      one.common.note("left the fleet \"\(status.fleet)\". \(next)")
     }
   }
 }

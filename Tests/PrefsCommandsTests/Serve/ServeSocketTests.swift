@@ -68,13 +68,18 @@ import Testing
     try other.ok(#""do":"watch","keys":[["",""]]"#)
     // More than a socket and the queue hold: 16 MB.
     let text = String(repeating: "x", count: 200_000)
-    for number in 0..<80 {
-      try other.ok(#""do":"set","collection":"web","key":"k","value":"\#(number)\#(text)""#)
-    }
-    try slow.ok(#""do":"set","collection":"web","key":"port","value":81"#)
-    try memory.takeRest()
-    #expect(memory.values == ["web/port": "81", "web/k": "79\(text)"])
-    #expect(memory.kinds.filter { $0 == "items" }.count == 2 && memory.kinds.count < 80, "\(memory.kinds)")
+    var rounds = 0
+    // On a busy machine the server may come to this client only while it reads: then it misses nothing.
+    repeat {
+      for number in 0..<80 {
+        try other.ok(#""do":"set","collection":"web","key":"k","value":"\#(number)\#(text)""#)
+      }
+      try slow.ok(#""do":"set","collection":"web","key":"port","value":\#(81 + rounds)"#)
+      try memory.takeRest()
+      rounds += 1
+    } while memory.kinds.count == 1 + 81 * rounds && rounds < 10
+    #expect(memory.values == ["web/port": "\(80 + rounds)", "web/k": "79\(text)"])
+    #expect(memory.kinds.filter { $0 == "items" }.count == 2 && memory.kinds.count < 81 * rounds, "\(memory.kinds)")
     try slow.ok(#""do":"unset","collection":"web","key":"k""#)
     try memory.takeRest()
     #expect(memory.values == ["web/port": "81"] && memory.kinds.last == "changes")
