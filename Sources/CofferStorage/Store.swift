@@ -281,6 +281,11 @@ package final class Store: Sendable {
   /// Whether something other than a connection has written into the file while one had it open, as `cp` does.
   var hasOtherContents: Bool { isWrittenOver.load(ordering: .acquiring) }
 
+  /// Whether the envelope in the file has the sequence of the one that is known here.
+  var hasKnownSequence: Bool {
+    state.withLock { state in (try? file.sequences()).map { $0 == state.envelope.sequence && $1 == $0 } ?? false }
+  }
+
   /// Whether that has happened while the log had changes, which do not belong to the new contents.
   package var isMixed: Bool { hasOtherContents && logByteCount > 0 }
 

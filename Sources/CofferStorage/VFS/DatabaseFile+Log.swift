@@ -65,6 +65,8 @@ extension DatabaseFile {
     // Another connection may have noted its log just now; and under another name the file has another log.
     guard context.store.lossOfName == nil, let bytes = logNoticeBytes else { return !context.store.hasOtherContents }
     if let notice = LogNotice(bytes), notice.meaning(at: context.store.path) != .nothing { return true }
+    // Another envelope is for those to judge who know the present one, which a new opening does not.
+    guard context.store.hasKnownSequence else { return true }
     context.store.noteOtherContents()
     return false
   }
