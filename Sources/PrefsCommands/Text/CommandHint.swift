@@ -13,8 +13,10 @@ package enum CommandHint {
   /// - Parameters:
   ///   - words: The words after `prefs`, as a shell reads them.
   ///   - operand: The word behind them, which is no option even if it begins with a dash.
-  package static func text(_ words: String, operand: String) -> String {
-    let word = ShellWord.quoted(operand)
+  package static func text(
+    _ words: String, operand: String, quoting: (String) -> String = ShellWord.quoted
+  ) -> String {
+    let word = quoting(operand)
     return operand.utf8.first == UInt8(ascii: "-") ? "\(text(words)) -- \(word)" : text("\(words) \(word)")
   }
 }

@@ -10,8 +10,8 @@ struct SettingCommand {
     let isPlain = !collection.utf8.contains(UInt8(ascii: "/")) && !key.utf8.contains(UInt8(ascii: "/"))
     name =
       isPlain
-      ? ShellWord.quoted(collection.isEmpty ? key : "\(collection)/\(key)")
-      : "\(ShellWord.option("-c", collection)) \(ShellWord.quoted(key))"
+      ? ShellWord.executed(collection.isEmpty ? key : "\(collection)/\(key)")
+      : "\(ShellWord.option("-c", collection)) \(ShellWord.executed(key))"
   }
 
   /// Opens the page at the setting.
@@ -34,7 +34,8 @@ struct SettingCommand {
     let text = isTree ? try EditedText.text(of: value) : ValueText.text(value)
     // A dash alone stands for standard input.
     guard !text.utf8.contains(0), text.utf8.count <= Self.argumentByteCount, text != "-" else { return nil }
-    return CommandHint.text("set \(name) --type \(type)", operand: text)
+    // It is copied, and not shown: any shell has to read it.
+    return CommandHint.text("set \(name) --type \(type)", operand: text, quoting: ShellWord.executed)
   }
 
   /// Longer values do not belong on a command line.
