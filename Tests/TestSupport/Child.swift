@@ -23,6 +23,12 @@ package struct Child {
     Bundle.main.bundleURL.pathExtension == "xctest"
     ? Bundle.main.bundleURL.deletingLastPathComponent() : Bundle.main.bundleURL
 
+  /// Whether `unshare -m` works here, so that a program can have mounts of its own.
+  package static let canMount: Bool = {
+    guard getuid() == 0, let child = try? run("/usr/bin/unshare", ["-m", "true"]) else { return false }
+    return child.status == 0
+  }()
+
   /// Runs a program to its end, with empty standard input.
   ///
   /// - Parameters:

@@ -17,11 +17,6 @@ import Testing
     other = store.path + "-other"
   }
 
-  private static let canMount: Bool = {
-    guard getuid() == 0, let child = try? Child.run("/usr/bin/unshare", ["-m", "true"]) else { return false }
-    return child.status == 0
-  }()
-
   @Test("A store that was moved with its log keeps no trace of its former name once that log is gone")
   func moved() throws {
     let worker = try start(store.path)
@@ -123,7 +118,7 @@ import Testing
 
   @Test(
     "lose no acknowledged commit: a file that is mounted by itself",
-    .enabled(if: Self.canMount, "needs root, and a mount namespace of its own"))
+    .enabled(if: Child.canMount, "needs root, and a mount namespace of its own"))
   func mount() throws {
     #expect(FileManager.default.createFile(atPath: other, contents: nil))
     try take(turns: 40, [{ try start(store.path) }, startMounted])

@@ -65,6 +65,30 @@ import Testing
   }
 
   @Test(
+    "is not filled with zeros ahead of commits where little is left", .enabled(if: Child.canMount, "it takes root"),
+    arguments: [(size: "100m", hasZeros: true), (size: "900k", hasZeros: false)])
+  func nearlyFull(size: String, hasZeros: Bool) throws {
+    try other.close()
+    try database.close()
+    let disk = path + "-disk"
+    let mount = """
+      mkdir "$2" && mount -t tmpfs -o size=$1,mode=700 tmpfs "$2" && cp "$3" "$2/s" && exec "$4" set-lines "$2/s" "$5"
+      """
+    let worker = try Child.start(
+      "/usr/bin/unshare", ["-m", "sh", "-c", mount, "sh", size, disk, path, TemporaryStore.worker, store.keyFile])
+    #expect(worker.readLine() == "open")
+    for number in 1...20 {
+      try worker.write("\(number)")
+      #expect(worker.readLine() == "done")
+    }
+    var log = stat()
+    #expect(lstat("/proc/\(worker.id)/root\(disk)/s-wal", &log) == 0 && log.st_size > 20 * Layout.frameByteCount)
+    #expect(((Int(log.st_size) - Layout.logHeaderByteCount) % Layout.frameByteCount != 0) == hasZeros)
+    try worker.input.close()
+    worker.end()
+  }
+
+  @Test(
     "is reported with the name of the file that was to be made, and never a temporary one: a new store, a restored one")
   func names() throws {
     let copy = path + "-copy"
