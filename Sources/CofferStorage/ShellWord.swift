@@ -21,8 +21,8 @@ package enum ShellWord {
   }
 
   /// An option with its value, which may begin with a dash.
-  package static func option(_ name: String, _ value: String) -> String {
-    "\(name)\(value.utf8.first == UInt8(ascii: "-") ? "=" : " ")\(quoted(value))"
+  package static func option(_ name: String, _ value: String, quoting: (String) -> String = quoted) -> String {
+    "\(name)\(value.utf8.first == UInt8(ascii: "-") ? "=" : " ")\(quoting(value))"
   }
 
   /// Control characters, and those that reorder the text around them.

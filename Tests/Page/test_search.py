@@ -141,10 +141,10 @@ class CommandTests(PageCase):
             self.assertEqual((after["type"], after["value"]), (before["type"], before["value"]), command)
 
     def test_no_command_holds_a_secret(self):
-        self.assertEqual(self.command("mail/token"), "prefs set mail/token --secret")
+        self.assertEqual(self.command("mail/token"), "prefs set --secret mail/token")
         self.store.prefs("set", "vault/pin", "4711-sealed")
         self.store.seal("vault", "correct horse")
-        self.assertEqual(self.command("vault/pin"), "prefs set vault/pin --secret")
+        self.assertEqual(self.command("vault/pin"), "prefs set --secret vault/pin")
 
     def test_a_link_opens_the_page_at_a_setting(self):
         self.browser.choose("editor/theme")

@@ -13,10 +13,13 @@ package enum CommandHint {
   /// - Parameters:
   ///   - words: The words after `prefs`, as a shell reads them.
   ///   - operand: The word behind them, which is no option even if it begins with a dash.
+  package static func text(_ words: String, operand: String) -> String { text(words, operands: [operand]) }
+
+  /// - Parameter operands: The words behind them, which are no options even if they begin with a dash.
   package static func text(
-    _ words: String, operand: String, quoting: (String) -> String = ShellWord.quoted
+    _ words: String, operands: [String], quoting: (String) -> String = ShellWord.quoted
   ) -> String {
-    let word = quoting(operand)
-    return operand.utf8.first == UInt8(ascii: "-") ? "\(text(words)) -- \(word)" : text("\(words) \(word)")
+    let end = operands.map { " " + quoting($0) }.joined()
+    return operands.contains { $0.utf8.first == UInt8(ascii: "-") } ? "\(text(words)) --\(end)" : text(words + end)
   }
 }
