@@ -95,6 +95,28 @@ struct VaultCommandTests {
     #expect(try tool.run("get", "t/a").code == 6)
   }
 
+  @Test("A store that is replaced or destroyed while its vault cannot be locked is gone, and the error says both")
+  func notLocked() throws {
+    for command in ["restore-store", "destroy"] {
+      let tool = try Tool()
+      try tool.succeed("set", "t/a", "1")
+      try tool.succeed("backup", tool.path("before"))
+      try tool.seal("t")
+      // It leaves a mark for a program that keeps the vault open.
+      let script = #"chmod 755 "$XDG_RUNTIME_DIR/prefs""#
+      try tool.unlock()
+      #expect(try tool.run("exec", "-c", "t", "--", "sh", "-c", script).code == 0)
+      let isRestore = command == "restore-store"
+      let run = try tool.run(
+        [command] + (isRestore ? ["--accept-keys", tool.path("before")] : ["--confirm", "settings.coffer"]),
+        input: "".utf8)
+      #expect(run.code == 11 && run.message.contains("vault may stay"), "\(run)")
+      #expect(
+        run.message.contains(isRestore ? "the store that was here is replaced, but" : "the store is removed, but"))
+      #expect(isRestore ? try tool.run("get", "t/a").code == 0 : !tool.exists(tool.store))
+    }
+  }
+
   @Test("unseal needs the vault, and returns the values to the store")
   func unseal() throws {
     #expect(try tool.run("unseal", "tokens").code == 6)

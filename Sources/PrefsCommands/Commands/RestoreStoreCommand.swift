@@ -63,7 +63,8 @@ struct RestoreStoreCommand: ParsableCommand {
     noteKeyFile(session.options)
     // `prefs lock` finds a key by the store that is there, and this one may be put back.
     if let former, try former != Database.storeID(at: session.path) {
-      try UnlockState(storeID: former, options: common.ofSession).lock()
+      try UnlockState(storeID: former, options: common.ofSession).lockFormer(
+        after: "the store that was here is replaced")
     }
     if let former, try former == Database.storeID(at: session.path) { noteRecord(ofStoreAt: session.path) }
   }

@@ -160,6 +160,18 @@ package struct UnlockState {
     try announced.get()
   }
 
+  /// Locks the vault of a store that is gone, which no `prefs lock` finds any more.
+  ///
+  /// - Parameter done: What was done before and stays so, as a clause.
+  func lockFormer(after done: String) throws {
+    do { try lock() } catch let failure as Failure {
+      throw Failure(
+        failure.status,
+        "\(done), but what `prefs unlock` keeps of its vault may stay until its time is up: \(failure.message)",
+        details: failure.details)
+    }
+  }
+
   private func announceLock() throws {
     let path = AgentSocket.lockMarkPath(storeID: storeID)
     guard MarkFile(path) != nil else { return }
