@@ -364,6 +364,24 @@ private struct WatchedStore {
     try Database.open(at: store.path, key: store.key, options: .quiet.anchored(anchor)).close()
   }
 
+  @Test(
+    "7.4 is that of the last of several commits once the interval is over, without another one", .timeLimit(.minutes(1))
+  )
+  func endOfInterval() throws {
+    let isKept = DispatchSemaphore(value: 0)
+    let anchor = RecordedAnchor(interval: .milliseconds(100)) { _ in isKept.signal() }
+    let store = try TemporaryStore()
+    let database = try Database.openOrCreate(at: store.path, key: store.key, options: .quiet.anchored(anchor))
+    for number in 0..<20 { try database.makeConnection().readWrite { try $0.setObject(number, forKey: "n") } }
+    let last = try database.makeConnection().perform { try $0.commitNumber() }
+    let disk = try database.storeOnDisk()
+    while true {
+      isKept.wait()
+      if case .whole(let witness, _)? = try anchor.record.map(disk.read), witness.commit == last { break }
+    }
+    try database.close()
+  }
+
   @Test("is in a file named by the first 16 bytes, in hexadecimal, of the SHA-256 of the store's resolved path")
   func fileName() throws {
     let store = try TemporaryStore()

@@ -1,5 +1,6 @@
 import CofferCrypto
 import CofferStorage
+import Dispatch
 
 /// Remembers the newest state of a store that is on disk, outside of the store, and recognizes an older one.
 ///
@@ -22,6 +23,8 @@ final class StoreWitness: Sendable {
     var committed: Witness?
     /// A state that is on disk and has not been kept yet.
     var pending: Witness?
+    /// Whether that will be kept once the interval is over.
+    var isAwaited = false
     var lastKept: ContinuousClock.Instant?
 
     /// The record that was last found to be of the store as it is open.
@@ -209,14 +212,14 @@ final class StoreWitness: Sendable {
   func didCommit(_ witness: Witness, isSynced: Bool, _ store: Store) {
     let due = state.withLock { state -> Witness? in
       state.committed = witness
-      return isSynced ? takeDue(witness, &state) : nil
+      return isSynced ? takeDue(witness, &state, store) : nil
     }
     if let due { keep(due, store) }
   }
 
   /// Called when everything committed is on disk.
   func didSync(_ store: Store) {
-    let due = state.withLock { state in state.committed.flatMap { takeDue($0, &state) } }
+    let due = state.withLock { state in state.committed.flatMap { takeDue($0, &state, store) } }
     if let due { keep(due, store) }
   }
 
@@ -231,14 +234,30 @@ final class StoreWitness: Sendable {
     if let last { keep(last, store) }
   }
 
-  private func takeDue(_ witness: Witness, _ state: inout State) -> Witness? {
+  private func takeDue(_ witness: Witness, _ state: inout State, _ store: Store) -> Witness? {
     let now = ContinuousClock.now
     guard state.lastKept.map({ now - $0 >= anchor.interval }) ?? true else {
       state.pending = witness
+      // There may be no later commit.
+      if !state.isAwaited { awaitInterval(store) }
+      state.isAwaited = true
       return nil
     }
     (state.pending, state.lastKept) = (nil, now)
     return witness
+  }
+
+  private func awaitInterval(_ store: Store) {
+    let deadline = DispatchTime.now() + anchor.interval.dispatchInterval
+    DispatchQueue.global(qos: .utility).asyncAfter(deadline: deadline) { [weak self, weak store] in
+      // What is pending is of the store that has replaced it.
+      guard let self, let store, !store.isReplaced else { return }
+      let last = state.withLock { state -> Witness? in
+        defer { (state.pending, state.lastKept, state.isAwaited) = (nil, .now, false) }
+        return state.pending
+      }
+      if let last { keep(last, store) }
+    }
   }
 
   private func keep(_ witness: Witness, _ store: Store) {
