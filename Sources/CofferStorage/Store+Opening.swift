@@ -11,11 +11,32 @@ extension Store {
     at path: String, key: KeySource, isReadOnly: Bool = false, vfs: EncryptingVFS = .standard
   ) throws -> Store {
     try whileReplaced {
-      let store = try openOnce(at: path, key: key, isReadOnly: isReadOnly, vfs: vfs)
+      let source = key.isReadAtOnce ? key : nil
+      let store = try openOnce(at: path, isReadOnly: isReadOnly, vfs: vfs, source: source) { try $0.open(key) }
       if store.envelope.isPlaced { try store.settle() }
       return store
     }
   }
+
+  /// Opens what is in the place of `former` now without a key, where it has the same envelope; nil where it has another one.
+  ///
+  /// - Throws: `StorageError.replaced` when the file was replaced meanwhile.
+  package static func reopen(_ former: Store) throws -> Store? {
+    let (known, rootKey, source) = former.state.withLock { ($0.envelope, $0.rootKey, $0.source) }
+    do {
+      return try openOnce(at: former.givenPath, isReadOnly: former.isReadOnly, vfs: former.vfs, source: source) {
+        guard $0.sequence == known.sequence, try $0.storeID == known.storeID && $0.isAuthentic(under: rootKey.key)
+        else {
+          throw OtherEnvelope()
+        }
+        return rootKey
+      }
+    } catch is OtherEnvelope {
+      return nil
+    }
+  }
+
+  private struct OtherEnvelope: Error {}
 
   /// Opens a store for reading what is left in it: with the older copy of the envelope if the key does not open the newer
   /// one, which need not have been written with a key.
@@ -54,7 +75,7 @@ extension Store {
 
   /// - Throws: `StorageError.replaced` when the file was replaced meanwhile.
   private static func openOnce(
-    at path: String, key: KeySource, isReadOnly: Bool, vfs: EncryptingVFS
+    at path: String, isReadOnly: Bool, vfs: EncryptingVFS, source: KeySource?, _ open: (Envelope) throws -> RootKey
   ) throws -> Store {
     let name = path
     let (path, identity, owner) = try checkFile(at: path, isReadOnly: isReadOnly)
@@ -65,7 +86,7 @@ extension Store {
     guard identity.found(at: path) != .other else { throw StorageError.replaced(path: path) }
     let contents = try file.read()
     let envelope = contents.envelope
-    let rootKey = try envelope.open(key)
+    let rootKey = try open(envelope)
     return try shared.withLock { table in
       table.removeAll { $0.store == nil }
       // SQLite finds the log by the name, so another name of the file is another store.
@@ -78,7 +99,7 @@ extension Store {
         // An envelope that the open store would not follow must not admit anyone to it.
         if !store.isUnder(rootKey.key) {
           try store.refresh()
-          guard try store.isUnder(file.read().envelope.open(key).key) else {
+          guard try store.isUnder(open(file.read().envelope).key) else {
             throw StorageError.rootKeyUnverified(path: path)
           }
         }
@@ -87,7 +108,7 @@ extension Store {
       if try file.logNotice()?.meaning(at: path) == .otherLog { throw StorageError.usedUnderAnotherName(path: path) }
       let store = try Store(
         path: path, givenPath: givenPath, owner: owner, vfs: vfs, file: file, envelope: envelope, rootKey: rootKey,
-        source: key.isReadAtOnce ? key : nil, identity: identity, isReadOnly: isReadOnly,
+        source: source, identity: identity, isReadOnly: isReadOnly,
         needsRepair: !isReadOnly && !contents.damagedCopies.isEmpty)
       if let index { table.remove(at: index) }
       table.append(WeakStore(identity: identity, store: store))

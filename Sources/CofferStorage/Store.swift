@@ -26,7 +26,7 @@ package final class Store: Sendable {
   package let vfs: EncryptingVFS
   private let file: EnvelopeFile
   private let processToken = ProcessToken.current
-  private let state: Lock<State>
+  let state: Lock<State>
   /// Held while this process settles the store; the lock on the file does not exclude threads.
   let settling = Lock<Void>(())
   /// Whether a sync of the log failed, and its frames must be written again.
@@ -57,7 +57,7 @@ package final class Store: Sendable {
     weak var witness: (any EnvelopeWitness)?
   }
 
-  private struct State {
+  struct State {
     var rootKey: RootKey
     var envelope: Envelope
     var keys: [EpochKeys]
@@ -279,14 +279,17 @@ package final class Store: Sendable {
   var hasLostName: Bool { identity?.found(at: givenPath) == .other }
 
   /// Whether something other than a connection has written into the file while one had it open, as `cp` does.
-  var hasOtherContents: Bool { isWrittenOver.load(ordering: .acquiring) }
+  package var hasOtherContents: Bool { isWrittenOver.load(ordering: .acquiring) }
 
-  /// Whether the envelope in the file has the sequence of the one that is known here.
-  var hasKnownSequence: Bool {
-    state.withLock { state in (try? file.sequences()).map { $0 == state.envelope.sequence && $1 == $0 } ?? false }
+  /// Whether the envelope in the file is later than the one that is known here, or cannot be read.
+  var mayHaveLaterEnvelope: Bool {
+    state.withLock { state in
+      guard let (first, second) = try? file.sequences(), min(first, second) > 0 else { return true }
+      return max(first, second) > state.envelope.sequence
+    }
   }
 
-  /// Whether that has happened while the log had changes, which do not belong to the new contents.
+  /// Whether something else has written into the file while the log had changes, which do not belong to the new contents.
   package var isMixed: Bool { hasOtherContents && logByteCount > 0 }
 
   func noteOtherContents() { isWrittenOver.store(true, ordering: .releasing) }

@@ -62,6 +62,30 @@ import Testing
     try withExtendedLifetime(connection) { try writer.close() }
   }
 
+  @Test("of reading the log notice does not damage it: the store is not taken for one that was written over")
+  func notice() throws {
+    let folder = try ScratchFolder()
+    let recorder = RecordingVFS()
+    let key = KeySource.key(try .random(count: 32))
+    let database = try Database.create(
+      at: folder.file("settings.coffer"), key: key, options: .quiet, vfs: recorder.encrypting())
+    let connection = try database.makeConnection()
+    for number in 1...4 {
+      try connection.readWrite { try $0.setObject(number, forKey: "key") }
+      let injector = FaultInjector(in: recorder, count: .max) { call in
+        call.kind == .read && call.offset == 8096 ? .half(errno: 0) : nil
+      }
+      // Where only the second copy of the envelope cannot be written, this succeeds.
+      try? database.setLabel("\(number)", forSlot: 0)
+      injector.stop()
+      #expect(!injector.failedCalls.isEmpty)
+      #expect(try connection.read { try $0.object(forKey: "key") } == number)
+    }
+    try connection.readWrite { try $0.setObject(5, forKey: "key") }
+    #expect(try database.verify().problems.isEmpty)
+    try database.close()
+  }
+
   private static func failReads(
     of suffix: String, in recorder: RecordingVFS, _ fault: RecordingVFS.Fault
   ) -> FaultInjector {

@@ -69,6 +69,10 @@ extension Database {
             try cancellation?.check()
             try progress(share)
           }
+          // Otherwise the copy may be a mixture.
+          if let source = session.connection.store, !session.connection.hasItsContents {
+            throw StorageError.replaced(path: source.path)
+          }
           try Metadata(connection: copy).bind(to: store)
         }
       }

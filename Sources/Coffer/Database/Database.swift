@@ -183,13 +183,14 @@ public final class Database: Sendable {
   /// Switches to the store that replaced `replaced`, unless that has happened already; to its log and index, if only those were
   /// replaced.
   ///
+  /// One with the same envelope, such as an older copy that was written over it, needs no key, and leaves the vault as it is.
+  ///
   /// - Throws: `CofferError.storeReplaced` when this database's key does not open it; `.busy`.
   func follow(replaced: Store) throws {
     try following.withLock { refusal in
       guard case .file(let store) = backing, store === replaced else { return }
       guard store.isReplaced else { return followFiles(of: store) }
       do {
-        guard let key = key.withLock({ $0 }) else { throw CofferError.storeReplaced(path: path) }
         guard !store.isMixed else {
           throw CofferError.damaged(
             part: "file",
@@ -197,20 +198,27 @@ public final class Database: Sendable {
         }
         let spare = state.withLock { $0.spare.take() }
         try? spare?.connection.close()
-        let new = try Store.whileReplaced {
-          let new = try Store.open(at: givenPath, key: key, isReadOnly: isReadOnly, vfs: store.vfs)
+        let (new, hasSameEnvelope) = try Store.whileReplaced {
+          let reopened = try Store.reopen(store)
+          let new = try reopened ?? openSuccessor(of: store)
           // The same rule as for an envelope. Another store, such as a backup, has root keys of its own, and only its slots vouch.
           if new.storeID == store.storeID {
             guard try new.succeeds(store) else { throw StorageError.rootKeyUnverified(path: path) }
+            let (known, found) = (store.envelopeSequence, new.envelopeSequence)
+            guard found >= known || !store.hasOtherContents else {
+              throw StorageError.rolledBack(knownCommit: nil, known: known, found: found)
+            }
           } else {
             core.vault.forgetMemory()
           }
           core.witness?.storeWasReplaced(by: new.path)
           try checkContents(of: new)
-          return new
+          return (new, reopened != nil)
         }
-        core.vault.lock()
-        core.vault.isThere.store(false, ordering: .releasing)
+        if !hasSameEnvelope {
+          core.vault.lock()
+          core.vault.isThere.store(false, ordering: .releasing)
+        }
         core.commits.forgetEverything()
         currentBacking.withLock { $0 = .file(new) }
         core.generation.add(1, ordering: .acquiringAndReleasing)
@@ -229,6 +237,12 @@ public final class Database: Sendable {
       forgetItems()
       options.logger.notice("\(path): the store was replaced. Everything is read again.")
     }
+  }
+
+  /// - Throws: `CofferError.storeReplaced` where the key cannot be read again.
+  private func openSuccessor(of store: Store) throws -> Store {
+    guard let key = key.withLock({ $0 }) else { throw CofferError.storeReplaced(path: path) }
+    return try Store.open(at: givenPath, key: key, isReadOnly: isReadOnly, vfs: store.vfs)
   }
 
   /// Switches to the files that have the names of the log and the index now.

@@ -87,14 +87,22 @@ final class EnvelopeFile: @unchecked Sendable {
     return UInt64(bigEndian: sequence)
   }
 
+  /// A part of them would be written back as the whole.
   private func noticeBytes() throws -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: LogNotice.range.count)
-    try read(into: &bytes, at: Int64(LogNotice.range.lowerBound))
+    let code = bytes.withUnsafeMutableBytes {
+      file.read($0.baseAddress!, $0.count, at: Int64(LogNotice.range.lowerBound))
+    }
+    guard code == SQLITE_OK else { throw unreadable(code) }
     return bytes
   }
 
+  private func unreadable(_ code: Int32) -> StorageError {
+    .inputOutput(path: path, reason: "it cannot be read (SQLite error \(code))")
+  }
+
   /// Which log belongs to the file; nil if none has commits.
-  func logNotice() throws -> LogNotice? { LogNotice(try noticeBytes()) }
+  func logNotice() throws -> LogNotice? { try LogNotice(noticeBytes()) }
 
   /// Fills `buffer`; what lies beyond the end of the file reads as zeros.
   func read(into buffer: inout [UInt8], at offset: Int64) throws {
@@ -104,7 +112,7 @@ final class EnvelopeFile: @unchecked Sendable {
   private func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws {
     let code = file.read(buffer.baseAddress!, buffer.count, at: offset)
     guard code == SQLITE_OK || code == COFFER_IOERR_SHORT_READ else {
-      throw StorageError.inputOutput(path: path, reason: "it cannot be read (SQLite error \(code))")
+      throw unreadable(code)
     }
   }
 

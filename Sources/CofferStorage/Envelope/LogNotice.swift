@@ -88,10 +88,12 @@ package struct LogNotice: Equatable {
   private static let checksumByteCount = 8
 
   /// nil for zeros, which mean that no log has commits, and for anything that is not a whole notice.
-  init?(_ bytes: [UInt8]) {
-    guard bytes.count == Self.range.count, bytes.starts(with: Self.magic),
-      Self.checksum(bytes.dropLast(Self.checksumByteCount)).elementsEqual(bytes.suffix(Self.checksumByteCount))
-    else { return nil }
+  ///
+  /// - Throws: `CryptoError` where that cannot be known, for lack of memory.
+  init?(_ bytes: [UInt8]) throws {
+    guard bytes.count == Self.range.count, bytes.starts(with: Self.magic) else { return nil }
+    let checksum = try Self.checksum(Array(bytes.dropLast(Self.checksumByteCount)))
+    guard checksum.elementsEqual(bytes.suffix(Self.checksumByteCount)) else { return nil }
     let numbers = stride(from: Self.magic.count, to: bytes.count - Self.checksumByteCount, by: 8).map { offset in
       bytes[offset..<offset + 8].reduce(0) { $0 << 8 | UInt64($1) }
     }
@@ -100,18 +102,17 @@ package struct LogNotice: Equatable {
     log = numbers[4]
   }
 
-  var bytes: [UInt8] {
+  func encoded() throws -> [UInt8] {
     var writer = ByteWriter()
     writer.append(Self.magic)
     for number in [store.inode, store.birth, place.folderDevice, place.folderInode, log, place.name] {
       writer.append(number)
     }
-    return writer.bytes + Self.checksum(writer.bytes[...])
+    return try writer.bytes + Self.checksum(writer.bytes)
   }
 
-  private static func checksum(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
-    ((try? bytes.withUnsafeBytes(SHA256.digest)) ?? [UInt8](repeating: 0, count: checksumByteCount))
-      .prefix(checksumByteCount)
+  private static func checksum(_ bytes: [UInt8]) throws -> ArraySlice<UInt8> {
+    try bytes.withUnsafeBytes(SHA256.digest).prefix(checksumByteCount)
   }
 
   // MARK: Meaning

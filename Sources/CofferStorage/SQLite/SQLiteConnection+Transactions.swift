@@ -86,6 +86,9 @@ extension SQLiteConnection {
     databaseFile?.isReplaced(isCertain: isCertain) ?? false
   }
 
+  /// Whether only connections have written into the file since this one has begun its transaction, as far as that can be known.
+  package var hasItsContents: Bool { databaseFile?.hasItsContents() ?? true }
+
   /// The number of committed frames in the log; nil without shared memory, or before the first read.
   package var committedFrameCount: Int? { (databaseFile?.committedFrameCount).map { Int($0) } }
 

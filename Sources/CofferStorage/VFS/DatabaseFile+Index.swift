@@ -211,6 +211,9 @@ extension DatabaseFile {
   /// Files are exchanged without a lock, so looking again at once would make nothing more certain. After a wait it would.
   var hasJustFoundCompanions: Bool { foundCompanionsAt.map { .now - $0 < .milliseconds(1) } ?? false }
 
+  /// The same of the contents: a read should not look twice where many follow each other.
+  private var hasJustFoundContents: Bool { foundContentsAt.map { .now - $0 < .milliseconds(1) } ?? false }
+
   /// Whether the index is that of the store that has this one's name now.
   var sharesIndexWithSuccessor: Bool {
     context.store.hasLostName && indexIdentity?.found(at: context.store.path + "-shm") == .same
@@ -223,7 +226,12 @@ extension DatabaseFile {
     // Another call, which may be about an exchange.
     foundCompanionsAt = nil
     let version = indexVersion
-    guard isCertain || version != lookedAtVersion || context.store.hasOtherContents else { return false }
+    guard isCertain || version != lookedAtVersion || context.store.hasOtherContents else {
+      // A transaction that finds it out when it takes its lock ends with an error.
+      guard unnotedVersion != nil, !hasJustFoundContents else { return false }
+      foundContentsAt = .now
+      return !hasItsContents()
+    }
     lookedAtVersion = version
     return switch context.store.lossOfName {
     // It may be put back, with its log and index.

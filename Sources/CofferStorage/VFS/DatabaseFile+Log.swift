@@ -25,7 +25,7 @@ extension DatabaseFile {
     {
       return SQLITE_OK
     }
-    guard let notice = LogNotice(bytes) else { return checkContents() }
+    guard let notice = try? LogNotice(bytes) else { return checkContents() }
     switch notice.meaning(at: path) {
     case .nothing: return checkContents()
     case .thisLog:
@@ -62,11 +62,19 @@ extension DatabaseFile {
       unnotedVersion = earlier
       guard version != earlier else { return true }
     }
-    // Another connection may have noted its log just now; and under another name the file has another log.
     guard context.store.lossOfName == nil, let bytes = logNoticeBytes else { return !context.store.hasOtherContents }
-    if let notice = LogNotice(bytes), notice.meaning(at: context.store.path) != .nothing { return true }
-    // Another envelope is for those to judge who know the present one, which a new opening does not.
-    guard context.store.hasKnownSequence else { return true }
+    do {
+      // Another connection may have noted its log just now; and under another name the file has another log.
+      if let notice = try LogNotice(bytes) {
+        guard LogNotice(storeAt: context.store.path) != nil else { return true }
+        if notice.meaning(at: context.store.path) != .nothing { return true }
+      }
+    } catch {
+      // Without memory nothing is known.
+      return true
+    }
+    // A later envelope is for those to judge who know the present one, which a new opening does not.
+    guard !context.store.mayHaveLaterEnvelope else { return true }
     context.store.noteOtherContents()
     return false
   }
@@ -83,7 +91,12 @@ extension DatabaseFile {
     defer { _ = real.methods.xUnlock(real.file, SQLITE_LOCK_SHARED) }
     code = readLogNotice()
     guard code == SQLITE_OK, !hasLogNotice, let notice = LogNotice(storeAt: context.store.path) else { return code }
-    code = writeLogNotice(notice.bytes)
+    do {
+      code = writeLogNotice(try notice.encoded())
+    } catch {
+      context.fail(.unsupported(reason: "\(error)"))
+      return COFFER_IOERR_WRITE
+    }
     hasLogNotice = code == SQLITE_OK
     return code
   }
@@ -97,7 +110,7 @@ extension DatabaseFile {
   /// Clears the notice once the log is removed, which needs the exclusive lock on the file.
   func clearLogNotice() {
     // Of a log that was moved here together with the store, the inode is what tells it, and the log is gone by now.
-    guard !context.isCreating, let bytes = logNoticeBytes, let notice = LogNotice(bytes),
+    guard !context.isCreating, let bytes = logNoticeBytes, let notice = try? LogNotice(bytes),
       knownLogNotice?.bytes == bytes || notice.meaning(at: context.store.path) == .thisLog
     else { return }
     // If that fails, the notice names a log that is missing, which is no error under this name.

@@ -25,6 +25,8 @@ final class DatabaseFile {
   var hasLogNotice = false
   /// The version of the file when this connection found neither a notice nor a log with commits; no one writes into it meanwhile.
   var unnotedVersion: FileVersion?
+  /// When a transaction that was about to begin last found that.
+  var foundContentsAt: ContinuousClock.Instant?
   /// The notice of this log that was last read.
   var knownLogNotice: (bytes: [UInt8], notice: LogNotice)?
   /// Whether SQLite keeps the wal-index on the heap, because there is no shared memory.

@@ -120,14 +120,76 @@ import Testing
     #expect(anchor.record == record)
   }
 
-  @Test("A file that was only touched keeps everything, and is followed")
-  func touched() throws {
+  @Test(
+    "is not read where the program knows a later envelope, with a record of that or without", arguments: [true, false])
+  func olderEnvelope(isRecorded: Bool) throws {
+    let options = isRecorded ? options : .quiet
+    let other = try Database.open(at: store.path, key: store.key, options: options)
+    try other.addSlot(.key(.random(count: 32)))
+    try other.close()
     let database = try Database.open(at: store.path, key: store.key, options: options)
     let (reader, writer) = (try database.makeConnection(), try database.makeConnection())
+    #expect(try keys(reader) == ["first", "second", "third"])
+    try copy(older, over: store.path)
+    for _ in 1...2 {
+      expectRefusal { _ = try keys(reader) }
+      expectRefusal { try set("later", writer) }
+    }
+    try database.close()
+    #expect(try Data(contentsOf: URL(fileURLWithPath: store.path)) == Data(contentsOf: URL(fileURLWithPath: older)))
+  }
+
+  @Test("is not noticed if it was made while the store was open: a limit that SECURITY.md names")
+  func copyOfOpenStore() throws {
+    let database = try Database.open(at: store.path, key: store.key, options: options)
+    let connection = try database.makeConnection()
+    try set("fourth", connection)
+    try copy(store.path, over: older)
+    try set("fifth", connection)
+    #expect(try connection.perform { try $0.connection.checkpointAndTruncate {} })
+    try copy(older, over: store.path)
+    try set("sixth", connection)
+    try database.close()
+  }
+
+  @Test("ends a backup that may be a mixture")
+  func backup() throws {
+    let database = try store.open()
+    let place = store.path + "-backup"
+    expectRefusal {
+      try database.backup(to: place, key: store.key) { share in
+        guard share == 1 else { return }
+        // In place, so that no page is missing.
+        try #require(
+          Child.run("/bin/dd", ["if=\(older)", "of=\(store.path)", "conv=notrunc", "status=none"]).status == 0)
+      }
+    }
+    #expect(!FileManager.default.fileExists(atPath: place))
+    try database.close()
+  }
+
+  private func touch() throws { try #require(Child.run("/usr/bin/touch", [store.path]).status == 0) }
+
+  @Test(
+    "A file that was only touched is read and changed at once, with a key that was typed, and its vault stays unlocked")
+  func touched() throws {
+    let key = KeySource.key(try .random(count: 32))
+    let setUp = try Database.open(at: store.path, key: store.key, options: options)
+    try setUp.addSlot(key)
+    try setUp.vault.create(key: key)
+    try setUp.seal(collection: "sealed")
+    try setUp.makeConnection().readWrite { try $0.setObject("secret", forKey: "s", inCollection: "sealed") }
+    try setUp.close()
+    let database = try Database.open(at: store.path, key: key, options: options)
+    try database.vault.unlock(key)
+    let (reader, writer) = (try database.makeConnection(), try database.makeConnection())
     for connection in [reader, writer] { #expect(try keys(connection) == ["first", "second", "third"]) }
-    try #require(Child.run("/usr/bin/touch", [store.path]).status == 0)
+    try touch()
+    #expect(try keys(reader) == ["first", "second", "third"])
+    #expect(try reader.read { try $0.object(forKey: "s", inCollection: "sealed", as: String.self) } == "secret")
+    try touch()
     try set("fourth", writer)
-    try #require(Child.run("/usr/bin/touch", [store.path]).status == 0)
+    try touch()
     try set("fifth", writer)
     #expect(try keys(reader) == ["fifth", "first", "fourth", "second", "third"])
     try database.close()
