@@ -38,7 +38,7 @@ public protocol FreshnessAnchor: Sendable {
   ///
   /// A record need not be on disk when this returns.
   func keep(_ record: [UInt8]?, ofStoreAt path: String)
-  /// The minimum time between two records of a database while it is open; the last record is kept when it closes.
+  /// The minimum time between two records of a database while it is open; the last one is kept once that is over, or when it closes.
   ///
   /// A quarter of a second by default; longer for an anchor that wears out.
   var interval: Duration { get }

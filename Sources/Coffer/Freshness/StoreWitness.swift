@@ -12,6 +12,8 @@ final class StoreWitness: Sendable {
   /// The vault's keys of this database: the record remembers the one last used.
   private let vault: VaultKeys
   private let state = Lock(State())
+  /// Held while the record is compared and replaced: otherwise an earlier one could be kept after a later one.
+  private let keeping = Lock<Void>(())
   /// Receives why a record could not be kept, once.
   private let report: @Sendable (String) -> Void
 
@@ -250,10 +252,13 @@ final class StoreWitness: Sendable {
   private func awaitInterval(_ store: Store) {
     let deadline = DispatchTime.now() + anchor.interval.dispatchInterval
     DispatchQueue.global(qos: .utility).asyncAfter(deadline: deadline) { [weak self, weak store] in
-      // What is pending is of the store that has replaced it.
-      guard let self, let store, !store.isReplaced else { return }
+      guard let self, let store else { return }
+      // Then what is pending may be of the store that has replaced it.
+      let isReplaced = store.isReplaced
       let last = state.withLock { state -> Witness? in
-        defer { (state.pending, state.lastKept, state.isAwaited) = (nil, .now, false) }
+        state.isAwaited = false
+        guard !isReplaced else { return nil }
+        defer { (state.pending, state.lastKept) = (nil, .now) }
         return state.pending
       }
       if let last { keep(last, store) }
@@ -285,6 +290,10 @@ final class StoreWitness: Sendable {
 
   /// Replaces the record by what `change` makes of it; nil leaves it, and nothing is kept under this path for a store that was replaced.
   private func update(_ store: Store, _ change: ([UInt8]?) throws -> Witness?) {
+    keeping.withLock { _ in replaceRecord(store, change) }
+  }
+
+  private func replaceRecord(_ store: Store, _ change: ([UInt8]?) throws -> Witness?) {
     var made: (record: [UInt8], witness: Witness)?
     func changed(_ present: [UInt8]?) -> [UInt8]? {
       guard !store.isReplaced, let new = try? change(present), let record = try? store.seal(new) else { return nil }
