@@ -35,6 +35,11 @@ struct DestroyCommand: ParsableCommand {
     } catch CofferError.busy {
       throw Failure(.busy, "other programs have \(session.path) open. End them; nothing was removed.")
     }
+    // It may be put back. What else fails, this is done.
+    let locking = Result {
+      guard let storeID else { return }
+      try UnlockState(storeID: storeID, options: common.ofSession).lockFormer(after: "the store is removed")
+    }
     for isOfVault in [false, true] { TPMFile(ofStoreAt: session.path, isOfVault: isOfVault).remove() }
     common.note("removed the store \(session.path).")
     session.noteCopies()
@@ -44,9 +49,6 @@ struct DestroyCommand: ParsableCommand {
     if KeyFile.exists(at: keyFile) {
       common.note("the key file \(keyFile) was kept; other stores and backups may open with it.")
     }
-    // It may be put back.
-    if let storeID {
-      try UnlockState(storeID: storeID, options: common.ofSession).lockFormer(after: "the store is removed")
-    }
+    try locking.get()
   }
 }

@@ -34,7 +34,7 @@ package struct CommandSession {
     self.options = options
     path = try StoreLocation.store(options)
     files = AdministratorFiles(application: options.app)
-    if Self.firstPath == nil { (Self.firstPath, CommandHint.storeOptions) = (path, options.storeOptionText) }
+    if Self.firstPath == nil { (Self.firstPath, CommandHint.storeOptions) = (path, options.ofStore) }
     options.detail("using the store \(path)")
   }
 

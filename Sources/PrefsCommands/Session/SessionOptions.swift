@@ -70,8 +70,7 @@ extension SessionOptions {
 
 extension SessionOptions {
   /// The given options that name the store and its key file.
-  var storeOptionText: String {
-    [("-d", store), ("--app", app), ("--key-file", keyFile)]
-      .compactMap { name, value in value.map { " \(ShellWord.option(name, $0))" } }.joined()
+  var ofStore: [(name: String, value: String)] {
+    [("-d", store), ("--app", app), ("--key-file", keyFile)].compactMap { name, value in value.map { (name, $0) } }
   }
 }

@@ -164,7 +164,8 @@ package struct UnlockState {
   ///
   /// - Parameter done: What was done before and stays so, as a clause.
   func lockFormer(after done: String) throws {
-    do { try lock() } catch let failure as Failure {
+    do { try lock() } catch {
+      let failure = error as? Failure ?? Failure(.other, "\(error)")
       throw Failure(
         failure.status,
         "\(done), but what `prefs unlock` keeps of its vault may stay until its time is up: \(failure.message)",

@@ -141,7 +141,7 @@ struct VaultAccess {
     guard prompt.stands, Terminal.isThere else {
       let what = collection.map { "\(DisplayText.collection($0)) is sealed, and the vault is locked" }
       // The store to unlock may differ from that of the command.
-      let command = "prefs unlock\(session.options.storeOptionText)"
+      let command = (["prefs unlock"] + CommandHint.options(session.options.ofStore)).joined(separator: " ")
       throw Failure(
         .keyUnavailable,
         "\(what ?? "the vault is locked"): run `\(command)`, or name its key with --vault-key-file or PREFS_VAULT_KEY_FILE."
