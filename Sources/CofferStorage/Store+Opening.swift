@@ -18,17 +18,16 @@ extension Store {
     }
   }
 
-  /// Opens what is in the place of `former` now without a key, where it has the same envelope; nil where it has another one.
+  /// Opens, without a key, what is now in the place of `former`, if it has the same envelope; nil if it has another one.
   ///
   /// - Throws: `StorageError.replaced` when the file was replaced meanwhile.
   package static func reopen(_ former: Store) throws -> Store? {
     let (known, rootKey, source) = former.state.withLock { ($0.envelope, $0.rootKey, $0.source) }
     do {
       return try openOnce(at: former.givenPath, isReadOnly: former.isReadOnly, vfs: former.vfs, source: source) {
-        guard $0.sequence == known.sequence, try $0.storeID == known.storeID && $0.isAuthentic(under: rootKey.key)
-        else {
-          throw OtherEnvelope()
-        }
+        // A copy that is put in its place by a restore is not settled yet, and may have the same sequence.
+        let isSame = try $0.encoded(rootKey: rootKey.key) == known.encoded(rootKey: rootKey.key)
+        guard try isSame && !$0.isPlaced && $0.isAuthentic(under: rootKey.key) else { throw OtherEnvelope() }
         return rootKey
       }
     } catch is OtherEnvelope {

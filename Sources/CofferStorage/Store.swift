@@ -279,7 +279,7 @@ package final class Store: Sendable {
   var hasLostName: Bool { identity?.found(at: givenPath) == .other }
 
   /// Whether something other than a connection has written into the file while one had it open, as `cp` does.
-  package var hasOtherContents: Bool { isWrittenOver.load(ordering: .acquiring) }
+  var hasOtherContents: Bool { isWrittenOver.load(ordering: .acquiring) }
 
   /// Whether the envelope in the file is later than the one that is known here, or cannot be read.
   var mayHaveLaterEnvelope: Bool {
@@ -289,8 +289,11 @@ package final class Store: Sendable {
     }
   }
 
-  /// Whether something else has written into the file while the log had changes, which do not belong to the new contents.
-  package var isMixed: Bool { hasOtherContents && logByteCount > 0 }
+  /// Whether that was the only thing that replaced it: the file still has the store's name.
+  package var isOverwrittenInPlace: Bool { hasOtherContents && !hasLostName }
+
+  /// Whether that has happened while the log had changes, which do not belong to the new contents.
+  package var isMixed: Bool { isOverwrittenInPlace && logByteCount > 0 }
 
   func noteOtherContents() { isWrittenOver.store(true, ordering: .releasing) }
 

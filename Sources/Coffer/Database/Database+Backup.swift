@@ -13,7 +13,8 @@ extension Database {
   /// - Parameter progress: Called with the fraction done, from 0 to 1; an error that it throws ends the backup, and leaves
   ///   nothing behind.
   /// - Throws: `CofferError.storeExists` when there is already a file; `.keyUnavailable`, `.diskFull`, `.permissionDenied`,
-  ///   `.damaged` or `.inputOutput`; the errors of `progress`.
+  ///   `.damaged` or `.inputOutput`; `.storeReplaced` when something has written into the file meanwhile, or touched it; the errors of
+  ///   `progress`.
   public func backup(to path: String, key: KeySource, progress: (Double) throws -> Void = { _ in }) throws {
     let place = BackupPlace(path: path, group: sharedGroup, vfs: vfs, freshness: options.freshness)
     try makeConnection().perform { try Self.backup($0, to: place, key: key, cancellation: nil, progress) }

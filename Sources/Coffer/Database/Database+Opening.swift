@@ -108,7 +108,11 @@ extension Database {
   /// Checks the contents against the envelope, and against the remembered state of the store.
   ///
   /// An older envelope that was put back, or another store's, is rejected.
-  func checkContents(of store: Store) throws {
+  ///
+  /// - Returns: The MAC of the vault's record, if a vault is unlocked here; nil if there is no record.
+  @discardableResult
+  func checkContents(of store: Store) throws -> [UInt8]? {
+    var vault: [UInt8]?
     if let witness = core.witness { store.consult(witness) }
     let record = core.witness?.record()
     if let witness = core.witness, let problem = witness.problem(record, store) {
@@ -133,13 +137,16 @@ extension Database {
             """)
         }
       }
-      if try VaultTable(connection: connection).hasRecord() { core.vault.isThere.store(true, ordering: .releasing) }
+      let table = VaultTable(connection: connection)
+      if try table.hasRecord() { core.vault.isThere.store(true, ordering: .releasing) }
+      if core.vault.isUnlocked { vault = try table.mac() }
       connection.comparedVersion = connection.dataVersion
       try connection.commit()
     }
     report(connection)
     let spare = SpareConnection(connection: connection)
     state.withLock { $0.spare = spare }
+    return vault
   }
 
   /// Reports what a recovery by `connection` dropped from the log.

@@ -183,7 +183,7 @@ public final class Database: Sendable {
   /// Switches to the store that replaced `replaced`, unless that has happened already; to its log and index, if only those were
   /// replaced.
   ///
-  /// One with the same envelope, such as an older copy that was written over it, needs no key, and leaves the vault as it is.
+  /// One with the same envelope, such as an older copy that was written over it, needs no key, and leaves the vault as it is if that is the same.
   ///
   /// - Throws: `CofferError.storeReplaced` when this database's key does not open it; `.busy`.
   func follow(replaced: Store) throws {
@@ -198,24 +198,25 @@ public final class Database: Sendable {
         }
         let spare = state.withLock { $0.spare.take() }
         try? spare?.connection.close()
-        let (new, hasSameEnvelope) = try Store.whileReplaced {
+        let (new, hasSameVault) = try Store.whileReplaced {
           let reopened = try Store.reopen(store)
           let new = try reopened ?? openSuccessor(of: store)
           // The same rule as for an envelope. Another store, such as a backup, has root keys of its own, and only its slots vouch.
           if new.storeID == store.storeID {
             guard try new.succeeds(store) else { throw StorageError.rootKeyUnverified(path: path) }
             let (known, found) = (store.envelopeSequence, new.envelopeSequence)
-            guard found >= known || !store.hasOtherContents else {
+            guard found >= known || !store.isOverwrittenInPlace else {
               throw StorageError.rolledBack(knownCommit: nil, known: known, found: found)
             }
           } else {
             core.vault.forgetMemory()
           }
           core.witness?.storeWasReplaced(by: new.path)
-          try checkContents(of: new)
-          return (new, reopened != nil)
+          let vault = try checkContents(of: new)
+          // While it is locked there is nothing to keep.
+          return (new, reopened != nil && vault.map(core.vault.knows(mac:)) ?? false)
         }
-        if !hasSameEnvelope {
+        if !hasSameVault {
           core.vault.lock()
           core.vault.isThere.store(false, ordering: .releasing)
         }

@@ -139,9 +139,10 @@ package struct LogNotice: Equatable {
     case otherLog
   }
 
-  /// The meaning for the store at `path`.
-  func meaning(at path: String) -> Meaning {
-    guard let here = LogNotice(storeAt: path), here.store == store else { return .nothing }
+  /// The meaning for the store at `path`; nil if that cannot be known, for lack of memory or because there is no file.
+  func meaning(at path: String) -> Meaning? {
+    guard let here = LogNotice(storeAt: path) else { return nil }
+    guard here.store == store else { return .nothing }
     // The same place, also if the log was removed by hand.
     if here.place == place { return .thisLog }
     // Store and log were moved together. A log with two names was linked, as by `cp -al`, and is not moved.

@@ -27,7 +27,7 @@ extension DatabaseFile {
     }
     guard let notice = try? LogNotice(bytes) else { return checkContents() }
     switch notice.meaning(at: path) {
-    case .nothing: return checkContents()
+    case .nothing, nil: return checkContents()
     case .thisLog:
       hasLogNotice = notice == LogNotice(storeAt: path)
       knownLogNotice = (bytes, notice)
@@ -65,10 +65,7 @@ extension DatabaseFile {
     guard context.store.lossOfName == nil, let bytes = logNoticeBytes else { return !context.store.hasOtherContents }
     do {
       // Another connection may have noted its log just now; and under another name the file has another log.
-      if let notice = try LogNotice(bytes) {
-        guard LogNotice(storeAt: context.store.path) != nil else { return true }
-        if notice.meaning(at: context.store.path) != .nothing { return true }
-      }
+      if let notice = try LogNotice(bytes), notice.meaning(at: context.store.path) != .nothing { return true }
     } catch {
       // Without memory nothing is known.
       return true

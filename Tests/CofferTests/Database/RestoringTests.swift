@@ -300,6 +300,24 @@ import Testing
     for source in [passphrase, recoveryKey] { #expect(try value(at: store.path, openedBy: source) == "old") }
   }
 
+  @Test("is settled before it is followed, also by programs that know an envelope with the same number")
+  func sameSequence() throws {
+    let copy = store.path + "-copy"
+    try store.open().close()
+    try #require(Child.run("/bin/cp", [store.path, copy]).status == 0)
+    let database = try store.open()
+    try database.addSlot(.key(.random(count: 32)))
+    let known = try database.storeOnDisk()
+    let placed = try Store.open(at: copy, key: store.key)
+    try placed.markPlaced()
+    try #require(placed.envelopeSequence == known.envelopeSequence)
+    try #require(rename(copy, store.path) == 0)
+    #expect(try Store.reopen(known) == nil)
+    #expect(try database.makeConnection().read { try $0.object(forKey: "k", as: String.self) } == "new")
+    #expect(try !Store.peekEnvelope(at: store.path).isPlaced)
+    try database.close()
+  }
+
   @Test("is not restored while it is open elsewhere, unless forced; otherwise nothing changes")
   func busy() throws {
     let database = try store.open()

@@ -152,6 +152,39 @@ import Testing
     try database.close()
   }
 
+  @Test("locks the vault, which it does not have, and is read")
+  func withoutVault() throws {
+    let setUp = try store.open()
+    try setUp.vault.create(key: store.key)
+    try setUp.close()
+    let database = try store.open()
+    try database.vault.unlock(store.key)
+    let reader = try database.makeConnection()
+    #expect(try keys(reader) == ["first", "second", "third"])
+    try copy(older, over: store.path)
+    #expect(try keys(reader) == ["first"])
+    #expect(!database.vault.isUnlocked)
+    try database.close()
+  }
+
+  @Test("does not keep a restored store from being followed, which has an older envelope, too")
+  func restored() throws {
+    try store.open().addSlot(.key(.random(count: 32)))
+    let backup = store.path + "-backup"
+    try copy(older, over: backup)
+    let other = try store.open()
+    for _ in 1...3 { try other.addSlot(.key(.random(count: 32))) }
+    try other.close()
+    let database = try store.open()
+    let reader = try database.makeConnection()
+    #expect(try keys(reader) == ["first", "second", "third"])
+    try copy(older, over: store.path)
+    expectRefusal { _ = try keys(reader) }
+    #expect(try store.worker("restore", backup, "force").status == 0)
+    #expect(try keys(reader) == ["first"])
+    try database.close()
+  }
+
   @Test("ends a backup that may be a mixture")
   func backup() throws {
     let database = try store.open()
