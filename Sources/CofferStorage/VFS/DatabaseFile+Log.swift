@@ -62,6 +62,9 @@ extension DatabaseFile {
       unnotedVersion = earlier
       guard version != earlier else { return true }
     }
+    // A connection that notes its log just now has this lock: the file's time is a new one before the notice can be read.
+    var isReserved: Int32 = 0
+    guard real.methods.xCheckReservedLock(real.file, &isReserved) == SQLITE_OK, isReserved == 0 else { return true }
     guard context.store.lossOfName == nil, let bytes = logNoticeBytes else { return !context.store.hasOtherContents }
     do {
       // Another connection may have noted its log just now; and under another name the file has another log.

@@ -1,4 +1,6 @@
+import CofferCrypto
 import CofferMaintenance
+import CofferStorage
 import Foundation
 import TestSupport
 import Testing
@@ -198,6 +200,29 @@ import Testing
       }
     }
     #expect(!FileManager.default.fileExists(atPath: place))
+    try database.close()
+  }
+
+  @Test(
+    "is not what it looks like while another connection notes its log: the file's time changes before that can be read")
+  func beingNoted() throws {
+    let recorder = RecordingVFS()
+    let place = store.path + "-noted"
+    let database = try Database.create(at: place, key: store.key, options: .quiet, vfs: recorder.encrypting())
+    let (reader, writer) = (try database.makeConnection(), try database.makeConnection())
+    #expect(try keys(reader).isEmpty)
+    let found = Lock<[String]?>(nil)
+    recorder.failCalls { [self] call in
+      guard call.kind == .write, call.offset == LogNotice.range.lowerBound else { return nil }
+      try? FileManager.default.setAttributes(
+        [.modificationDate: Date(timeIntervalSince1970: 1)], ofItemAtPath: place)
+      found.withLock { $0 = try? keys(reader) }
+      return nil
+    }
+    try set("first", writer)
+    recorder.failCalls { _ in nil }
+    #expect(found.withLock { $0 } == [])
+    #expect(try keys(reader) == ["first"])
     try database.close()
   }
 
