@@ -73,7 +73,7 @@ import Testing
     for number in 1...4 {
       try connection.readWrite { try $0.setObject(number, forKey: "key") }
       let injector = FaultInjector(in: recorder, count: .max) { call in
-        call.kind == .read && call.offset == 8096 ? .half(errno: 0) : nil
+        call.kind == .read && call.offset == LogNotice.range.lowerBound ? .half(errno: 0) : nil
       }
       // Where only the second copy of the envelope cannot be written, this succeeds.
       try? database.setLabel("\(number)", forSlot: 0)

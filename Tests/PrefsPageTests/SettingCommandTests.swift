@@ -9,7 +9,7 @@ import Testing
     "plain", "a b", "it's; exit 3", "$(exit 3)", "-c", "n\nl", "\u{202E}x", "back\\slash", "a/b",
   ]
 
-  /// The words that a shell gives to the program, with the operands behind `--` in front of the options.
+  /// The words that a shell gives to the program.
   private func read(_ command: String) throws -> [String] {
     let script = "prefs() { printf '%s\\0' \"$@\"; }; " + command
     let child = try Child.run("/bin/sh", ["-c", script])

@@ -183,7 +183,8 @@ public final class Database: Sendable {
   /// Switches to the store that replaced `replaced`, unless that has happened already; to its log and index, if only those were
   /// replaced.
   ///
-  /// One with the same envelope, such as an older copy that was written over it, needs no key, and leaves the vault as it is if that is the same.
+  /// One with the same envelope, such as an older copy that was written over it, needs no key, and leaves the vault as it is if
+  /// that is the same.
   ///
   /// - Throws: `CofferError.storeReplaced` when this database's key does not open it; `.busy`.
   func follow(replaced: Store) throws {
