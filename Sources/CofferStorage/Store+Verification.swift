@@ -42,7 +42,7 @@ extension Store {
     try checkProcess()
     var result = PageVerification()
     var histogram = Histogram()
-    let codec = try PageCodec(keys: keys.keys)
+    let codec = try StoreCodec(self)
     var page = [UInt8](repeating: 0, count: Layout.pageByteCount)
     result.count = min(Layout.pageCount(inFileOf: try fileByteCount()), try PageReader(self).pageCount)
     for number in stride(from: 1, through: result.count, by: 1) where number != Self.lockPage {
@@ -81,16 +81,13 @@ extension Store {
   }
 
   /// Reads a page, and again if it does not authenticate: another process's checkpoint may be writing it.
-  private func readAuthentic(_ number: Int, into page: inout [UInt8], _ codec: PageCodec) throws -> Bool {
+  private func readAuthentic(_ number: Int, into page: inout [UInt8], _ codec: StoreCodec) throws -> Bool {
     for attempt in 0..<3 {
       // It may have been interrupted in the midst of the page.
       if attempt > 0 { usleep(1000) }
       try readRaw(&page, at: Layout.offset(ofPage: number))
       var copy = page
-      let isAuthentic = copy.withUnsafeMutableBytes { bytes in
-        (try? codec.decrypt(bytes.baseAddress!, at: .database(page: UInt32(number)), into: bytes.baseAddress!)) != nil
-      }
-      if isAuthentic { return true }
+      if try codec.open(&copy, number: number) { return true }
     }
     return false
   }

@@ -160,6 +160,8 @@ public struct LogStatus: Sendable, Equatable {
     var seen = try LogStatus(lookingAt: store, connection)
     // Another process may be writing frames right now, or be about to publish them.
     for _ in 0..<Self.lookCount where !seen.problems.isEmpty {
+      // What is under keys that cannot be loaded here is not lost.
+      try store.refresh()
       if let quiet = try connection?.withoutWriters({ try LogStatus(lookingAt: store, connection) }) {
         self = quiet
         return

@@ -108,7 +108,7 @@ private final class LogScanner {
   }
 
   private let file: EnvelopeFile
-  private let codec: PageCodec
+  private let codec: StoreCodec
   let byteCount: Int64
   private(set) var isBigEndian = false
   private var bytes = [UInt8](repeating: 0, count: Layout.frameByteCount)
@@ -136,7 +136,7 @@ private final class LogScanner {
     }
     guard let opened else { return nil }
     file = opened
-    codec = try PageCodec(keys: store.keys.keys)
+    codec = try StoreCodec(store)
     byteCount = try file.byteCount()
   }
 
@@ -156,7 +156,7 @@ private final class LogScanner {
       // The lowest bit of the magic number; a damaged one is assumed to be little-endian, as current machines write
       // it.
       isBigEndian = bytes.loadUnaligned(as: UInt32.self).bigEndian == 0x377f_0683
-      guard (try? codec.decipherLogHeader(start)) ?? nil != nil else { return nil }
+      guard (try? codec.decipherLogHeader(start)) ?? false else { return nil }
       return Header(
         salts: bytes.loadUnaligned(fromByteOffset: 16, as: UInt64.self), checksum: LogChecksum(storedAt: start + 24))
     }
@@ -186,7 +186,7 @@ private final class LogScanner {
       page.withUnsafeMutableBytes { page in
         guard let frame = frame.baseAddress, let page = page.baseAddress else { return false }
         return
-          (try? codec.decrypt(
+          (try? codec.pages.decrypt(
             frame + Layout.frameHeaderByteCount, at: .log(frame: number, header: frame, salts: salts), into: page))
           != nil
       }
@@ -221,7 +221,7 @@ private final class LogScanner {
     guard (try? file.read(into: &bytes, at: offset)) != nil else { return false }
     return bytes.withUnsafeBytes { frame in
       guard let start = frame.baseAddress else { return false }
-      return (try? codec.headerTail(start + 8, ofFrame: number, hasSalts: salts)) ?? false
+      return (try? codec.pages.headerTail(start + 8, ofFrame: number, hasSalts: salts)) ?? false
     }
   }
 }

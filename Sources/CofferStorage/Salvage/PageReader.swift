@@ -32,7 +32,7 @@ package final class PageReader {
   /// The contents of the log.
   package let log: LogScan
   private let store: Store
-  private let codec: PageCodec
+  private let codec: StoreCodec
   private let logPages: LogScan.Pages
   private let filePageCount: Int
   /// The number of bytes after the last page; 0 while commits in the log may shrink the file.
@@ -42,7 +42,7 @@ package final class PageReader {
   package init(_ store: Store) throws {
     versions = Self.versions(of: store)
     self.store = store
-    codec = try PageCodec(keys: store.keys.keys)
+    codec = try StoreCodec(store)
     log = try LogScan(of: store)
     logPages = try LogScan.Pages(log, of: store)
     let fileByteCount = try store.fileByteCount()
@@ -81,11 +81,8 @@ package final class PageReader {
     guard (try? store.readRaw(&page, at: Layout.offset(ofPage: number))) != nil else {
       return .failure(.unreadable)
     }
-    let isOpen = page.withUnsafeMutableBytes { bytes in
-      bytes.baseAddress.map { start in
-        (try? codec.decrypt(start, at: .database(page: UInt32(number)), into: start)) != nil
-      } ?? false
-    }
+    // If another epoch cannot be loaded, what it seals is lost here.
+    let isOpen = (try? codec.open(&page, number: number)) ?? false
     return isOpen ? .success(page) : .failure(.unreadable)
   }
 }

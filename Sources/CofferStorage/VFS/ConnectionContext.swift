@@ -8,12 +8,11 @@ import CofferCrypto
 final class ConnectionContext: @unchecked Sendable {
   let store: Store
   let codec: PageCodec
+  private let epochs: StoreCodec
   /// True while a new store is filled under its temporary name; only then may the file have no pages yet.
   let isCreating: Bool
   /// Whether there may be room for a log and shared memory.
   let hasRoom: Bool
-  /// The sequence of the envelope whose epochs the codec holds.
-  private var envelopeSequence: UInt64
   /// The error behind SQLite's result code, taken when the code is turned into an error.
   private(set) var failure: StorageError?
   /// How often the write lock was given back because the wal-index must be recovered first.
@@ -29,9 +28,8 @@ final class ConnectionContext: @unchecked Sendable {
     self.store = store
     self.isCreating = isCreating
     self.hasRoom = hasRoom
-    let (sequence, keys) = store.keys
-    envelopeSequence = sequence
-    codec = try PageCodec(keys: keys)
+    epochs = try StoreCodec(store)
+    codec = epochs.pages
     token = Self.table.withLock { table in
       defer { table.next += 1 }
       return table.next
@@ -55,7 +53,7 @@ final class ConnectionContext: @unchecked Sendable {
     do {
       return try store.owner.acting(body)
     } catch {
-      fail(error as? StorageError ?? .unsupported(reason: "\(error)"))
+      fail(error)
       return SQLITE_CANTOPEN
     }
   }
@@ -88,6 +86,10 @@ final class ConnectionContext: @unchecked Sendable {
 
   func fail(_ error: StorageError) {
     failure = error
+  }
+
+  func fail(_ error: any Error) {
+    failure = error as? StorageError ?? .unsupported(reason: "\(error)")
   }
 
   func fail(_ error: CryptoError, part: String) {
@@ -133,10 +135,17 @@ final class ConnectionContext: @unchecked Sendable {
   /// Loads the envelope's changes by other processes.
   ///
   /// Call with a lock held that a change needs, too.
-  func synchronizeEnvelope() throws {
-    guard let (sequence, keys) = try store.keys(changedSince: envelopeSequence) else { return }
-    try codec.use(keys)
-    envelopeSequence = sequence
+  func synchronizeEnvelope() throws { try epochs.synchronize() }
+
+  /// Deciphers the header of the log, 32 bytes in place; nil if it is not known whether an epoch makes its checksum valid, and
+  /// `failure` says why.
+  func decipherLogHeader(_ header: UnsafeMutableRawPointer) -> Bool? {
+    do {
+      return try epochs.decipherLogHeader(header)
+    } catch {
+      fail(error)
+      return nil
+    }
   }
 
   /// Whether the epoch's key is present to open a sealed page.
@@ -153,7 +162,7 @@ final class ConnectionContext: @unchecked Sendable {
       try synchronizeEnvelope()
       return true
     } catch {
-      fail(error as? StorageError ?? .unsupported(reason: "\(error)"))
+      fail(error)
       return false
     }
   }

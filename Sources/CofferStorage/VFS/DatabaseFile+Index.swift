@@ -178,7 +178,7 @@ extension DatabaseFile {
       // wal-index would not show.
       try context.synchronizeEnvelope()
     } catch {
-      context.fail(error as? StorageError ?? .unsupported(reason: "\(error)"))
+      context.fail(error)
       return SQLITE_IOERR
     }
     return isWriting ? prepareWriting() : locks.contains(IndexLock.recovery) ? SQLITE_OK : prepareCheckpoint()

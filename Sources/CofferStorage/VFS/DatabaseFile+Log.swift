@@ -151,11 +151,15 @@ extension DatabaseFile {
   }
 
   /// With the exclusive lock on the file, before the last connection checkpoints and removes the log.
-  func prepareClosing() {
-    guard let walIndex = WalIndex(index), let log else { return }
+  ///
+  /// - Returns: Whether it may: not without the epochs of those who have left.
+  func prepareClosing() -> Bool {
+    defer { context.clearFailure() }
+    guard (try? context.synchronizeEnvelope()) != nil else { return false }
+    guard let walIndex = WalIndex(index), let log else { return true }
     if walIndex.isOutdated(log: log, database: self) { walIndex.invalidate() }
     walIndex.resetPartialBackfill()
-    context.clearFailure()
+    return true
   }
 
   /// Reads and opens a page of the file into `buffer`, without recording a failure.

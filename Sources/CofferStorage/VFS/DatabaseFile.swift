@@ -258,9 +258,12 @@ final class DatabaseFile {
       _ = real.methods.xUnlock(real.file, SQLITE_LOCK_NONE)
       return SQLITE_IOERR
     }
+    let earlier = fileLock
     fileLock = max(level, fileLock)
-    if level == SQLITE_LOCK_EXCLUSIVE { prepareClosing() }
-    return code
+    guard level == SQLITE_LOCK_EXCLUSIVE, !prepareClosing() else { return code }
+    fileLock = earlier
+    _ = real.methods.xUnlock(real.file, earlier)
+    return SQLITE_BUSY
   }
 }
 

@@ -28,17 +28,13 @@ extension LogFile {
     guard code == SQLITE_OK else { return code }
     let wasEmptied = UnsafeRawBufferPointer(start: buffer, count: Layout.logHeaderByteCount).elementsEqual(
       Layout.emptiedLogHeader)
-    do throws(CryptoError) {
-      if try context.codec.decipherLogHeader(buffer) != nil {
-        salts = buffer.loadUnaligned(fromByteOffset: 16, as: UInt64.self)
-      } else if !wasEmptied, !isLeftover {
-        lose(from: 0, wasSynced: hasMark)
-      }
-      return SQLITE_OK
-    } catch {
-      context.fail(error, part: "log header")
-      return COFFER_IOERR_READ
+    guard let isValid = context.decipherLogHeader(buffer) else { return COFFER_IOERR_READ }
+    if isValid {
+      salts = buffer.loadUnaligned(fromByteOffset: 16, as: UInt64.self)
+    } else if !wasEmptied, !isLeftover {
+      lose(from: 0, wasSynced: hasMark)
     }
+    return SQLITE_OK
   }
 
   private func readLogHeaderChecksum(_ buffer: UnsafeMutableRawPointer) -> Int32 {
