@@ -64,7 +64,7 @@ extension Session {
   }
 
   /// Reads the vault's new key, if another process has replaced it.
-  func followVault() throws {
+  package func followVault() throws {
     guard let mac = try vaultTable.mac(), !core.vault.knows(mac: mac), let record = try vaultRecord() else { return }
     try core.vault.follow(record, remembered: rememberedVault)
   }

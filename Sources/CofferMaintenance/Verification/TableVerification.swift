@@ -135,6 +135,7 @@ struct TableVerification {
       }
       _ = try record.nextGeneration()
       guard session.core.vault.isUnlocked else { return }
+      try session.followVault()
       do { _ = try session.core.vault.key(authenticating: record) } catch CofferError.vaultLocked {}
     }
     guard isReadable else { return }

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import Coffer
+@testable import CofferMaintenance
 
 @Suite("Several processes with a sealed collection", .serialized) struct SealedProcessTests {
   private let fixture: SealedFixture
@@ -102,6 +103,18 @@ import Testing
     // A process with a locked vault follows nothing.
     #expect(try worker("rotate-vault").status == 0)
     #expect(throws: CofferError.vaultLocked(collection: "tokens")) { try fixture.object(as: String.self) }
+  }
+
+  @Test("are not found damaged when another one has given the vault a new key since they read")
+  func verified() throws {
+    try fixture.set("s3cret")
+    #expect(try worker("rotate-vault").status == 0)
+    #expect(try fixture.database.verify().problems.isEmpty)
+    // The worker finds the key where it always was; this process does not.
+    let file = fixture.vaultKeyFile
+    try FileManager.default.moveItem(atPath: file, toPath: file + "-away")
+    #expect(try worker("rotate-vault", keyFile: file + "-away").status == 0)
+    #expect(try fixture.database.verify().problems.isEmpty)
   }
 
   @Test("are locked when another one gives the vault a new key, until it is in their file")
