@@ -420,6 +420,22 @@ private struct WatchedStore {
     #expect(try Data(contentsOf: URL(fileURLWithPath: target)) == Data([9]))
   }
 
+  @Test("7.3 is changed by one program at a time")
+  func oneAtATime() throws {
+    let store = try TemporaryStore()
+    let folder = store.folder + "/state"
+    let anchor = FileAnchor(folder: folder)
+    anchor.keep([1], ofStoreAt: store.path)
+    let name = try #require(try FileManager.default.contentsOfDirectory(atPath: folder).first)
+    let problem = anchor.update(ofStoreAt: store.path) { _ in
+      let descriptor = open("\(folder)/\(name)", O_RDONLY)
+      defer { close(descriptor) }
+      #expect(flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+      return [2]
+    }
+    #expect(problem == nil && anchor.record(ofStoreAt: store.path) == [2])
+  }
+
   @Test("7.3 is kept of no store while one gets the name of another, and with the next commit after that")
   func whileReplacing() throws {
     let store = try TemporaryStore()

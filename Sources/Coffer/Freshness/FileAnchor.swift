@@ -70,6 +70,7 @@ package struct FileAnchor: FreshnessAnchor, SynchronizedAnchor {
         return nil
       }
       defer { close(descriptor) }
+      Self.lock(descriptor)
       let present = Self.contents(descriptor)
       guard let record = change(present) else { return nil }
       // Shorter than a sector, and overwritten in place: a half-written record is never valid.
@@ -98,6 +99,17 @@ package struct FileAnchor: FreshnessAnchor, SynchronizedAnchor {
     if let descriptor = opened() { return descriptor }
     guard errno == ENOENT, (try? FilePath.makeOwnFolder(above: file)) != nil else { return nil }
     return opened()
+  }
+
+  /// Otherwise a program could put back the record that another one has just replaced.
+  ///
+  /// No commit waits for long: the other program may be suspended.
+  private static func lock(_ descriptor: Int32) {
+    var attempts = 100
+    while flock(descriptor, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK, attempts > 0 {
+      attempts -= 1
+      usleep(1000)
+    }
   }
 
   private static func contents(_ descriptor: Int32) -> [UInt8]? {
