@@ -164,6 +164,8 @@ extension Session {
   private func refreshKnown() throws {
     if known.version == nil || known.version != connection.dataVersion {
       forgetKnown()
+      // A later version of the program may have extended them.
+      try CofferError.translating { try Schema.check(version: connection.tableVersion()) }
       try lookForVault()
     }
     if known.renames == nil { try loadRenames() }

@@ -39,6 +39,18 @@ import Testing
     }
   }
 
+  @Test("is not written if the newer version has extended the tables since the store was opened here")
+  func tables() throws {
+    let other = try store.open().makeConnection()
+    #expect(try other.read { try $0.hasObject(forKey: "k", inCollection: "other") })
+    try execute("PRAGMA user_version = 99")
+    #expect(
+      throws: CofferError.newerFormat(part: "schema", found: 99, supported: Schema.versionWithSharedDeclarations.number)
+    ) {
+      try other.readWrite { try $0.setObject(3, forKey: "k", inCollection: "other") }
+    }
+  }
+
   @Test("is listed, and its contents are neither read nor counted")
   func reading() throws {
     #expect(try connection.read { try $0.allCollections() } == ["newer", "other"])
