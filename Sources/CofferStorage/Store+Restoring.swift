@@ -48,6 +48,7 @@ extension Store {
       guard try !Store.isOpenHere(Store.checkFile(at: backup, isReadOnly: true).identity) else {
         throw StorageError.busy
       }
+      let version = try hand.acting { FileVersion(ofFileAt: backup) }
       let source = try hand.acting { Platform.openForReading(backup) }
       guard source >= 0 else { throw StorageError(errno: errno, path: backup) }
       defer { close(source) }
@@ -56,6 +57,10 @@ extension Store {
       self.owner = owner
       self.path = try FilePath.resolved(path)
       try file.append(contentsOf: source, path: backup)
+      guard try hand.acting({ FileVersion(ofFileAt: backup) == version }) else {
+        throw StorageError.unsupported(
+          reason: "\(backup) was changed while it was read: a program has it open; copy it with a backup")
+      }
       try file.finish()
     }
 

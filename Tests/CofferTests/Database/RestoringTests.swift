@@ -249,6 +249,20 @@ import Testing
     #expect(try connection.read { try $0.object(forKey: "k", inCollection: "tokens", as: String.self) } == "s3cret")
   }
 
+  @Test("does not take a backup that is changed while it is read")
+  func changedBackup() throws {
+    let backup = backup
+    let vfs = EncryptingVFS(
+      name: "coffer, while the backup is changed", below: nil,
+      fileCallObserver: { call in
+        if case .write = call { _ = try? Child.run("/usr/bin/touch", ["-d", "2020-01-01", backup]) }
+        return nil
+      })
+    let error = #expect(throws: StorageError.self) { try Store.Replacement(of: backup, at: store.path, vfs: vfs) }
+    #expect("\(try #require(error))".contains("was changed while it was read"))
+    #expect(FilePath.temporary(besides: store.path) { _ in true }.isEmpty)
+  }
+
   @Test("by a backup keeps what the record remembers of the vault, unless the vault is an earlier one")
   func vaultMemory() throws {
     let anchor = FileAnchor(folder: store.folder + "/state")
