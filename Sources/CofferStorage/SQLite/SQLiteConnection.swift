@@ -366,7 +366,9 @@ extension SQLiteConnection {
     switch code & 0xff {
     case SQLITE_BUSY, SQLITE_LOCKED: return .busy
     case SQLITE_FULL: return .diskFull(path: path)
-    case SQLITE_IOERR, SQLITE_CANTOPEN, SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_PROTOCOL:
+    // Another program has been making or recovering the shared memory for ten seconds: it may be suspended.
+    case SQLITE_PROTOCOL: return failure ?? .busy
+    case SQLITE_IOERR, SQLITE_CANTOPEN, SQLITE_CORRUPT, SQLITE_NOTADB:
       if let failure { return failure }
       if code & 0xff == SQLITE_CORRUPT || code & 0xff == SQLITE_NOTADB {
         return .damaged(part: "database", reason: message)

@@ -52,7 +52,7 @@ struct DoctorCommand: ParsableCommand {
     if !findings.problems.isEmpty { throw ExitCode(ExitStatus.integrity.rawValue) }
   }
 
-  private func examine(_ session: CommandSession) throws -> Findings {
+  private func examine(_ session: CommandSession, isFirst: Bool = true) throws -> Findings {
     var key: KeySource?
     do {
       let database = try session.openForReading { key = $0 }
@@ -61,6 +61,9 @@ struct DoctorCommand: ParsableCommand {
         return try Findings(
           of: database, key: key, vaultProblem: vaultProblem, deep: deep, mends: true, progress: ProgressBar(common))
       }
+    } catch CofferError.rootKeyUnverified where isFirst {
+      // Others have replaced the root key since it was opened: the new one opens it.
+      return try examine(session, isFirst: false)
     } catch let error as CofferError where error.exitStatus == .integrity || error.isOfSQLite {
       let bar = ProgressBar(common)
       defer { bar.finish() }
