@@ -56,7 +56,7 @@ extension Store {
     guard let envelope = try file.read().outdated else { return nil }
     return try Store(
       path: path, owner: owner, vfs: vfs, file: file, envelope: envelope, rootKey: try envelope.open(key),
-      identity: identity, isReadOnly: true)
+      identity: identity, isReadOnly: true, isOutdated: true)
   }
 
   /// How often to start over with a store that is replaced meanwhile.

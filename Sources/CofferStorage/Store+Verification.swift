@@ -87,7 +87,7 @@ extension Store {
       if attempt > 0 { usleep(1000) }
       try readRaw(&page, at: Layout.offset(ofPage: number))
       var copy = page
-      if try codec.open(&copy, number: number) { return true }
+      if try codec.open(&copy, at: .database(page: UInt32(number))) { return true }
     }
     return false
   }

@@ -14,6 +14,8 @@ package final class Store: Sendable {
   package let storeID: [UInt8]
   /// Whether this object may not write, whatever the file allows.
   package let isReadOnly: Bool
+  /// Whether it was opened with the older copy of the envelope, because the key does not open the newer one.
+  private let isOutdated: Bool
   /// The identity of the file; nil while it has no name yet.
   private let identity: FileIdentity?
   private let isIndexKept = Atomic<Bool>(false)
@@ -71,12 +73,13 @@ package final class Store: Sendable {
   init(
     path: String, givenPath: String? = nil, owner: FileOwner, vfs: EncryptingVFS, file: EnvelopeFile,
     envelope: Envelope, rootKey: RootKey, source: KeySource? = nil, identity: FileIdentity? = nil,
-    isReadOnly: Bool = false, needsRepair: Bool = false
+    isReadOnly: Bool = false, isOutdated: Bool = false, needsRepair: Bool = false
   ) throws {
     self.file = file
     self.identity = identity
     self.owner = owner
     self.isReadOnly = isReadOnly
+    self.isOutdated = isOutdated
     self.path = path
     self.givenPath = givenPath ?? path
     self.vfs = vfs
@@ -93,9 +96,8 @@ package final class Store: Sendable {
   package func damagedEnvelopeCopies() throws -> [Int] {
     try state.withLock { state in
       let contents = try file.read()
-      // Of a store that is salvaged with the older copy, the newer one is of no use.
-      let isOlder = state.envelope.sequence == contents.outdated?.sequence
-      return isOlder ? [0, 1].filter { !contents.outdatedCopies.contains($0) } : contents.damagedCopies
+      // The newer copy is of no use then.
+      return isOutdated ? [0, 1].filter { !contents.outdatedCopies.contains($0) } : contents.damagedCopies
     }
   }
 
@@ -168,7 +170,7 @@ package final class Store: Sendable {
   }
 
   private func readAgain(_ state: inout State) throws {
-    guard try readEnvelope(&state).sequence != state.envelope.sequence else { return }
+    guard try !isOutdated && readEnvelope(&state).sequence != state.envelope.sequence else { return }
     // A record is renewed after the envelope, and read before it: so it is never of a later one.
     let records = changedRecords()
     let envelope = try readEnvelope(&state)

@@ -339,6 +339,10 @@ case "add-slot":
   try KeyFile.create(at: rest[0])
   try open().addSlot(.keyFile(rest[0]), label: "worker")
 
+case "lock-out":
+  // lock-out … [SLOT]: replaces the root key, without this slot.
+  try open().rotate(newRootKeyFor: [.keyFile(keyFile)], droppingSlots: Set(rest.map { Int($0)! }))
+
 case "change-keys":
   // change-keys … LABEL: adds slots, replaces the root key, and prints the recovery key.
   let database = try open()

@@ -42,6 +42,8 @@ extension Database {
           let copy = SalvageCopy(connection)
           try copy.fill(from: TableSalvage(pages, progress: progress), into: &report)
           guard pages.isUnchanged else { throw StorageError.busy }
+          // Pages under keys that others have put in force since are not damaged.
+          try store.refresh()
           report.add(pages)
           try Metadata(connection: connection).bind(to: newStore)
         }

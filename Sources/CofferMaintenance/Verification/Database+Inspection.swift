@@ -51,6 +51,7 @@ extension Database {
     return try makeConnection().perform { session in
       try session.read {
         try CofferError.translating {
+          try store.refresh()
           let outdatedCopies = try store.outdatedEnvelopeCopies()
           return DatabaseStatus(
             path: path, formatVersion: Int(Layout.formatVersion),
@@ -160,8 +161,6 @@ public struct LogStatus: Sendable, Equatable {
     var seen = try LogStatus(lookingAt: store, connection)
     // Another process may be writing frames right now, or be about to publish them.
     for _ in 0..<Self.lookCount where !seen.problems.isEmpty {
-      // What is under keys that cannot be loaded here is not lost.
-      try store.refresh()
       if let quiet = try connection?.withoutWriters({ try LogStatus(lookingAt: store, connection) }) {
         self = quiet
         return

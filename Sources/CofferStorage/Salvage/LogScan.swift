@@ -47,19 +47,19 @@ package struct LogScan: Sendable {
     // A log without frames is empty, whatever its header says.
     guard byteCount > Layout.logHeaderByteCount, try !file.wasEmptied() else { return }
     let header = try file.header()
-    isHeaderDamaged = header == nil && file.hasMark()
+    isHeaderDamaged = try header == nil && file.hasMark()
     var checksum = header?.checksum
     salts = header?.salts ?? 0
     var pending: [UInt32: UInt32] = [:]
     for number in stride(from: 1, through: file.frameCount, by: 1) {
-      guard let frame = file.frame(UInt32(number)) else { return noteLoss(from: number, file) }
+      guard let frame = try file.frame(UInt32(number)) else { return try noteLoss(from: number, file) }
       // Without a header, the first frame supplies the salts and the initial checksum.
       if number == 1, header == nil {
         salts = frame.salts
       } else if frame.salts != salts {
-        return noteEnd(number, file)
+        return try noteEnd(number, file)
       }
-      guard let page = file.decryptPage(salts: salts) else { return noteLoss(from: number, file) }
+      guard let page = try file.decryptPage(salts: salts) else { return try noteLoss(from: number, file) }
       let sum = LogChecksum(ofFrameHeader: frame.header, page: page, after: checksum, isBigEndian: file.isBigEndian)
       // Frames of a rolled-back transaction also authenticate, but their checksums do not continue the chain.
       guard frame.page > 0, checksum == nil || sum == frame.checksum else { return }
@@ -71,23 +71,23 @@ package struct LogScan: Sendable {
       (committedFrameCount, pageCount) = (number, Int(pageNumber: frame.pageCount))
     }
     // A torn end: part of a frame that was never written whole.
-    if file.hasTornFrame { noteLoss(from: file.frameCount + 1, file) }
+    if file.hasTornFrame { try noteLoss(from: file.frameCount + 1, file) }
   }
 
   /// Handles the first frame with other salts: one of an earlier generation, or a damaged one.
-  private mutating func noteEnd(_ number: Int, _ file: LogScanner) {
-    if file.lastFrame(ofGeneration: salts, from: number) != nil { noteLoss(from: number, file) }
+  private mutating func noteEnd(_ number: Int, _ file: LogScanner) throws {
+    if try file.lastFrame(ofGeneration: salts, from: number) != nil { try noteLoss(from: number, file) }
   }
 
   /// Counts the frames lost from frame `number` on.
-  private mutating func noteLoss(from number: Int, _ file: LogScanner) {
-    let last = file.lastFrame(ofGeneration: salts, from: number)
+  private mutating func noteLoss(from number: Int, _ file: LogScanner) throws {
+    let last = try file.lastFrame(ofGeneration: salts, from: number)
     // Without salts, frames of different generations cannot be distinguished.
     guard let last = last ?? (isHeaderDamaged && salts == 0 ? file.frameCount : nil) else { return }
     firstDamagedFrame = number
     lostFrameCount = last - committedFrameCount
     lostSyncedFrames =
-      isHeaderDamaged || (number...last).contains { file.mark(of: UInt32($0), salts: salts) ?? 0 >= number }
+      try isHeaderDamaged || (number...last).contains { try file.mark(of: UInt32($0), salts: salts) ?? 0 >= number }
   }
 }
 
@@ -151,26 +151,25 @@ private final class LogScanner {
   func header() throws -> Header? {
     var header = [UInt8](repeating: 0, count: Layout.logHeaderByteCount)
     try file.read(into: &header, at: 0)
-    return header.withUnsafeMutableBytes { bytes in
+    return try header.withUnsafeMutableBytes { bytes in
       guard let start = bytes.baseAddress else { return nil }
       // The lowest bit of the magic number; a damaged one is assumed to be little-endian, as current machines write
       // it.
       isBigEndian = bytes.loadUnaligned(as: UInt32.self).bigEndian == 0x377f_0683
-      guard (try? codec.decipherLogHeader(start)) ?? false else { return nil }
+      guard try codec.decipherLogHeader(start) else { return nil }
       return Header(
         salts: bytes.loadUnaligned(fromByteOffset: 16, as: UInt64.self), checksum: LogChecksum(storedAt: start + 24))
     }
   }
 
   /// Loads a frame, its page still sealed; nil when its epoch is unknown, or the disk cannot read it.
-  func frame(_ number: UInt32) -> FrameHeader? {
+  func frame(_ number: UInt32) throws -> FrameHeader? {
     let offset = LogFile.offset(ofFrame: number)
     guard (try? file.read(into: &bytes, at: offset)) != nil else { return nil }
     self.number = number
-    return bytes.withUnsafeMutableBytes { bytes in
+    return try bytes.withUnsafeMutableBytes { bytes in
       guard let start = bytes.baseAddress,
-        let isKnown = try? codec.decipherHeader(
-          tail: start + 8, frame: number, sealedPage: start + Layout.frameHeaderByteCount), isKnown
+        try codec.decipherHeader(tail: start + 8, frame: number, sealedPage: start + Layout.frameHeaderByteCount)
       else { return nil }
       return FrameHeader(
         header: Array(bytes[..<8]), page: UInt32(bigEndian: bytes.loadUnaligned(as: UInt32.self)),
@@ -180,48 +179,47 @@ private final class LogScanner {
   }
 
   /// Opens the page of the frame loaded last; nil when it does not authenticate.
-  func decryptPage(salts: UInt64) -> [UInt8]? {
+  func decryptPage(salts: UInt64) throws -> [UInt8]? {
     var page = [UInt8](repeating: 0, count: Layout.pageByteCount)
-    let isOpen = bytes.withUnsafeBytes { frame in
-      page.withUnsafeMutableBytes { page in
+    let isOpen = try bytes.withUnsafeBytes { frame in
+      try page.withUnsafeMutableBytes { page in
         guard let frame = frame.baseAddress, let page = page.baseAddress else { return false }
-        return
-          (try? codec.pages.decrypt(
-            frame + Layout.frameHeaderByteCount, at: .log(frame: number, header: frame, salts: salts), into: page))
-          != nil
+        return try codec.open(
+          frame + Layout.frameHeaderByteCount, at: .log(frame: number, header: frame, salts: salts), into: page)
       }
     }
     return isOpen ? page : nil
   }
 
   /// Whether any frame says that earlier ones had been synced, and with them the header.
-  func hasMark() -> Bool {
-    stride(from: 1, through: min(frameCount, Int(LogFile.framesBehindEnd)), by: 1).contains { number in
-      guard let salts = frame(UInt32(number))?.salts else { return false }
-      return mark(of: UInt32(number), salts: salts) ?? 0 > 0
+  func hasMark() throws -> Bool {
+    try stride(from: 1, through: min(frameCount, Int(LogFile.framesBehindEnd)), by: 1).contains { number in
+      guard let salts = try frame(UInt32(number))?.salts else { return false }
+      return try mark(of: UInt32(number), salts: salts) ?? 0 > 0
     }
   }
 
   /// The sync mark of a frame, if it authenticates.
-  func mark(of number: UInt32, salts: UInt64) -> UInt32? {
-    guard frame(number) != nil, decryptPage(salts: salts) != nil else { return nil }
+  func mark(of number: UInt32, salts: UInt64) throws -> UInt32? {
+    guard try frame(number) != nil, try decryptPage(salts: salts) != nil else { return nil }
     return bytes.withUnsafeBytes { PageCodec.mark(ofSealedPage: $0.baseAddress! + Layout.frameHeaderByteCount) }
   }
 
   /// The last frame from `number` on that was written to this generation: its page authenticates under the salts, or
   /// its header contains them.
-  func lastFrame(ofGeneration salts: UInt64, from number: Int) -> Int? {
+  func lastFrame(ofGeneration salts: UInt64, from number: Int) throws -> Int? {
     let last = min(frameCount + (hasTornFrame ? 1 : 0), number + Int(LogFile.framesBehindEnd))
-    return stride(from: last, through: number, by: -1).first { belongs(UInt32($0), salts: salts) }
+    return try stride(from: last, through: number, by: -1).first { try belongs(UInt32($0), salts: salts) }
   }
 
-  private func belongs(_ number: UInt32, salts: UInt64) -> Bool {
-    if frame(number) != nil, decryptPage(salts: salts) != nil { return true }
+  private func belongs(_ number: UInt32, salts: UInt64) throws -> Bool {
+    if try frame(number) != nil, try decryptPage(salts: salts) != nil { return true }
     let offset = LogFile.offset(ofFrame: number)
     guard (try? file.read(into: &bytes, at: offset)) != nil else { return false }
-    return bytes.withUnsafeBytes { frame in
+    return try bytes.withUnsafeBytes { frame in
       guard let start = frame.baseAddress else { return false }
-      return (try? codec.pages.headerTail(start + 8, ofFrame: number, hasSalts: salts)) ?? false
+      // Of an epoch that is gone, no frame of this generation is.
+      return try codec.pages.headerTail(start + 8, ofFrame: number, hasSalts: salts)
     }
   }
 }
@@ -244,8 +242,9 @@ extension LogScan {
 
     /// The log's version of a page; nil when it has none, or it no longer authenticates.
     func page(_ page: Int) -> [UInt8]? {
-      guard let number = scan.frames[UInt32(page)], let file, file.frame(number) != nil else { return nil }
-      return file.decryptPage(salts: scan.salts)
+      guard let number = scan.frames[UInt32(page)], let file, (try? file.frame(number)) ?? nil != nil
+      else { return nil }
+      return (try? file.decryptPage(salts: scan.salts)) ?? nil
     }
   }
 }

@@ -81,8 +81,7 @@ package final class PageReader {
     guard (try? store.readRaw(&page, at: Layout.offset(ofPage: number))) != nil else {
       return .failure(.unreadable)
     }
-    // If another epoch cannot be loaded, what it seals is lost here.
-    let isOpen = (try? codec.open(&page, number: number)) ?? false
+    let isOpen = (try? codec.open(&page, at: .database(page: UInt32(number)))) ?? false
     return isOpen ? .success(page) : .failure(.unreadable)
   }
 }

@@ -154,12 +154,8 @@ final class ConnectionContext: @unchecked Sendable {
   /// its key, and then load it. If that fails, `failure` says why.
   @inline(__always)
   func canOpen(_ sealedPage: UnsafeRawPointer) -> Bool {
-    codec.knowsEpoch(ofSealedPage: sealedPage) || learnEpochs()
-  }
-
-  private func learnEpochs() -> Bool {
     do {
-      try synchronizeEnvelope()
+      try epochs.learnEpoch(ofSealedPage: sealedPage)
       return true
     } catch {
       fail(error)

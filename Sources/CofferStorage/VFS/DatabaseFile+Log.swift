@@ -127,15 +127,24 @@ extension DatabaseFile {
   func prepareWriting() -> Int32 {
     let code = readLock == nil ? SQLITE_OK : makeLogNotice()
     guard code == SQLITE_OK else { return code }
-    guard let walIndex = WalIndex(index), let log else { return SQLITE_OK }
+    guard let log else { return SQLITE_OK }
+    guard let walIndex = WalIndex(index) else {
+      // Before it writes, SQLite looks at only one of the two copies of the header. To recover, it takes this lock without a
+      // reader's.
+      return index == nil || readLock == nil ? SQLITE_OK : recoverFirst()
+    }
     log.lookupCode = SQLITE_OK
     guard walIndex.isOutdated(log: log, database: self) else {
       log.beginWriteTransaction(lastMark: log.lastMark)
       return SQLITE_OK
     }
     if let code = log.lookupFailure { return context.checked(code) }
-    // SQLite tries again, finds it invalid, and recovers.
     walIndex.invalidate()
+    return recoverFirst()
+  }
+
+  /// SQLite tries again, finds the index invalid, and recovers it.
+  private func recoverFirst() -> Int32 {
     context.outdatedIndexCount += 1
     return SQLITE_BUSY
   }
@@ -152,7 +161,8 @@ extension DatabaseFile {
 
   /// With the exclusive lock on the file, before the last connection checkpoints and removes the log.
   ///
-  /// - Returns: Whether it may: not without the epochs of those who have left.
+  /// - Returns: false if the envelope cannot be loaded: without the newest epochs, a recovery would take the log for a
+  ///   damaged one.
   func prepareClosing() -> Bool {
     defer { context.clearFailure() }
     guard (try? context.synchronizeEnvelope()) != nil else { return false }

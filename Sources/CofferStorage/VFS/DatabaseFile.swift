@@ -258,12 +258,14 @@ final class DatabaseFile {
       _ = real.methods.xUnlock(real.file, SQLITE_LOCK_NONE)
       return SQLITE_IOERR
     }
-    let earlier = fileLock
     fileLock = max(level, fileLock)
-    guard level == SQLITE_LOCK_EXCLUSIVE, !prepareClosing() else { return code }
-    fileLock = earlier
-    _ = real.methods.xUnlock(real.file, earlier)
-    return SQLITE_BUSY
+    if level == SQLITE_LOCK_EXCLUSIVE, !context.isCreating, !prepareClosing() {
+      // SQLite then leaves the log as it is.
+      fileLock = SQLITE_LOCK_SHARED
+      _ = real.methods.xUnlock(real.file, SQLITE_LOCK_SHARED)
+      return SQLITE_BUSY
+    }
+    return code
   }
 }
 

@@ -29,12 +29,14 @@ extension LogFile {
     let wasEmptied = UnsafeRawBufferPointer(start: buffer, count: Layout.logHeaderByteCount).elementsEqual(
       Layout.emptiedLogHeader)
     guard let isValid = context.decipherLogHeader(buffer) else { return COFFER_IOERR_READ }
-    if isValid {
-      salts = buffer.loadUnaligned(fromByteOffset: 16, as: UInt64.self)
-    } else if !wasEmptied, !isLeftover {
-      lose(from: 0, wasSynced: hasMark)
-    }
-    return SQLITE_OK
+    if isValid { salts = buffer.loadUnaligned(fromByteOffset: 16, as: UInt64.self) }
+    guard !isValid, !wasEmptied else { return SQLITE_OK }
+    // What cannot be read is not lost.
+    let isLeftover = isLeftover
+    if let code = lookupFailure { return context.checked(code) }
+    guard !isLeftover else { return SQLITE_OK }
+    let wasSynced = hasMark
+    return lookupFailure.map(context.checked) ?? lose(from: 0, wasSynced: wasSynced)
   }
 
   private func readLogHeaderChecksum(_ buffer: UnsafeMutableRawPointer) -> Int32 {

@@ -51,7 +51,7 @@ extension LogFile {
   /// Frames left by earlier generations have other salts.
   private func noteEnd(at number: UInt32) -> Int32 {
     // Without shared memory, SQLite reads this frame in each transaction.
-    if let knownEnd, knownEnd == (number, salts) { return SQLITE_OK }
+    if !database.mayWriteOverLog, let knownEnd, knownEnd == (number, salts) { return SQLITE_OK }
     var size: Int64 = 0
     var code = context.checked(real.byteCount(&size))
     guard code == SQLITE_OK else { return code }
@@ -70,9 +70,8 @@ extension LogFile {
         if let mark = openedMark(last, salts: salts) { (isLost, wasSynced) = (true, mark >= number) }
         last += 1
       }
-      if isLost { lose(from: number, wasSynced: wasSynced) }
       knownEnd = (number, salts)
-      return SQLITE_OK
+      return isLost ? lose(from: number, wasSynced: wasSynced) : SQLITE_OK
     } catch {
       context.fail(error, part: "log frame \(number)")
       return COFFER_IOERR_READ
@@ -112,8 +111,15 @@ extension LogFile {
   ///
   /// With the recovery lock, no other connection changes the log, but the next commit will. Without it, this
   /// connection only reads.
-  func lose(from number: UInt32, wasSynced: Bool = true) {
+  ///
+  /// - Returns: An error if the last connection is closing, which would remove the log, and no one would hear of the loss.
+  func lose(from number: UInt32, wasSynced: Bool) -> Int32 {
+    guard database.fileLock != SQLITE_LOCK_EXCLUSIVE else {
+      context.fail(.damaged(part: "log frame \(number)", reason: "it does not authenticate"))
+      return COFFER_IOERR_DATA
+    }
     let copy = wasSynced && database.mayWriteOverLog ? LogLoss.Copy(of: real, store: context.store) : nil
     context.logLoss = LogLoss(firstFrame: number, wasSynced: wasSynced, copy: copy)
+    return SQLITE_OK
   }
 }

@@ -1,6 +1,8 @@
+import CofferCrypto
+
 /// The ciphers of a store's pages, with the epochs that other processes begin while it is open.
 ///
-/// Used by one thread at a time, like the ciphers.
+/// Everything here throws the error of loading those. Used by one thread at a time, like the ciphers.
 final class StoreCodec {
   let pages: PageCodec
   private let store: Store
@@ -20,23 +22,32 @@ final class StoreCodec {
     self.sequence = sequence
   }
 
-  /// Opens a page of the file in place.
-  ///
-  /// - Returns: Whether it authenticates.
-  /// - Throws: The error of loading an epoch that is not known here.
-  func open(_ page: inout [UInt8], number: Int) throws -> Bool {
-    try page.withUnsafeMutableBytes { bytes in
-      let start = bytes.baseAddress!
-      if !pages.knowsEpoch(ofSealedPage: start) { try synchronize() }
-      return (try? pages.decrypt(start, at: .database(page: UInt32(number)), into: start)) != nil
+  /// Loads the epoch of a sealed page, if it is not known yet.
+  @inline(__always)
+  func learnEpoch(ofSealedPage sealed: UnsafeRawPointer) throws {
+    if !pages.knowsEpoch(ofSealedPage: sealed) { try synchronize() }
+  }
+
+  /// Opens a page in place; false if it does not authenticate.
+  func open(_ page: inout [UInt8], at place: PageCodec.Place) throws -> Bool {
+    try page.withUnsafeMutableBytes { try open($0.baseAddress!, at: place, into: $0.baseAddress!) }
+  }
+
+  /// Opens a page into `output`; false if it does not authenticate.
+  func open(_ sealed: UnsafeRawPointer, at place: PageCodec.Place, into output: UnsafeMutableRawPointer) throws -> Bool
+  {
+    try learnEpoch(ofSealedPage: sealed)
+    do {
+      try pages.decrypt(sealed, at: place, into: output)
+      return true
+    } catch .authenticationFailed {
+      return false
     }
   }
 
-  // MARK: Log
+  // MARK: Log headers
 
   /// Deciphers the header of the log, 32 bytes in place; false if no epoch makes its checksum valid.
-  ///
-  /// - Throws: The error of loading another epoch.
   func decipherLogHeader(_ header: UnsafeMutableRawPointer) throws -> Bool {
     if try pages.decipherLogHeader(header) != nil { return true }
     try synchronize()
@@ -44,10 +55,8 @@ final class StoreCodec {
   }
 
   /// Deciphers the tail of a frame's header; false if the epoch of its page is unknown.
-  ///
-  /// - Throws: The error of loading another epoch.
   func decipherHeader(tail: UnsafeMutableRawPointer, frame: UInt32, sealedPage: UnsafeRawPointer) throws -> Bool {
-    if !pages.knowsEpoch(ofSealedPage: sealedPage) { try synchronize() }
+    try learnEpoch(ofSealedPage: sealedPage)
     return try pages.decipherHeader(tail: tail, frame: frame, sealedPage: sealedPage)
   }
 }

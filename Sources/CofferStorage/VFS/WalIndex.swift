@@ -122,10 +122,8 @@ struct WalIndex {
   private func isWholeLogCheckpointed(
     _ log: LogFile, _ header: LogFile.CurrentHeader, _ database: DatabaseFile
   ) -> Bool {
-    guard let last = log.lastCommit(salts: header.salts), !log.isCheckpointed(last, salts: header.salts, database)
-    else {
-      return true
-    }
+    guard let last = log.lastCommit(salts: header.salts) else { return log.lookupFailure == nil }
+    guard !log.isCheckpointed(last, salts: header.salts, database) else { return true }
     // Frames after a damaged one are no commits, as a recovery would say.
     return !log.hasCommit(after: 0, checksum: header.checksum, header)
   }
@@ -150,7 +148,7 @@ extension LogFile {
   /// The header on the disk; nil if the log is empty, or its header damaged.
   func currentHeader() -> CurrentHeader? {
     guard real.read(frame, Layout.logHeaderByteCount, at: 0) == SQLITE_OK,
-      (try? context.codec.decipherLogHeader(frame)) ?? nil != nil
+      lookingUp({ () throws(CryptoError) in try context.codec.decipherLogHeader(frame) }) ?? nil != nil
     else { return nil }
     isBigEndian = UInt32(bigEndian: frame.load(as: UInt32.self)) & 1 == 1
     return CurrentHeader(
@@ -161,8 +159,10 @@ extension LogFile {
   func frameHeader(_ number: UInt32) -> CurrentFrame? {
     lookupCode = real.read(frame, Layout.frameByteCount, at: Self.offset(ofFrame: number))
     guard lookupCode == SQLITE_OK,
-      (try? context.codec.decipherHeader(
-        tail: frame + Self.saltsOffset, frame: number, sealedPage: frame + Layout.frameHeaderByteCount)) ?? false
+      lookingUp({ () throws(CryptoError) in
+        try context.codec.decipherHeader(
+          tail: frame + Self.saltsOffset, frame: number, sealedPage: frame + Layout.frameHeaderByteCount)
+      }) ?? false
     else { return nil }
     let page = UInt32(bigEndian: frame.load(as: UInt32.self))
     // Here a recovery of SQLite ends, too.
@@ -174,13 +174,25 @@ extension LogFile {
       mark: PageCodec.mark(ofSealedPage: frame + Layout.frameHeaderByteCount))
   }
 
+  /// The result of a cipher; nil if something does not authenticate, or, as `lookupCode` then says, that cannot be known.
+  private func lookingUp<Result>(_ body: () throws(CryptoError) -> Result) -> Result? {
+    do throws(CryptoError) {
+      return try body()
+    } catch {
+      if error != .authenticationFailed { lookupCode = SQLITE_NOMEM }
+      return nil
+    }
+  }
+
   /// The page in `frame`, opened; nil if it does not authenticate.
   private func openPage(_ number: UInt32, salts: UInt64) -> [UInt8]? {
     var page = [UInt8](repeating: 0, count: Layout.pageByteCount)
     let isOpen = page.withUnsafeMutableBytes { output in
-      (try? context.codec.decrypt(
-        frame + Layout.frameHeaderByteCount,
-        at: .log(frame: number, header: UnsafeRawPointer(frame), salts: salts), into: output.baseAddress!)) != nil
+      lookingUp { () throws(CryptoError) in
+        try context.codec.decrypt(
+          frame + Layout.frameHeaderByteCount,
+          at: .log(frame: number, header: UnsafeRawPointer(frame), salts: salts), into: output.baseAddress!)
+      } != nil
     }
     return isOpen ? page : nil
   }
@@ -210,11 +222,13 @@ extension LogFile {
     while low < high {
       let middle = low + (high - low) / 2 + 1
       if frameHeader(middle)?.salts == salts { low = middle } else { high = middle - 1 }
+      guard lookupFailure == nil else { return nil }
     }
     while low > 0 {
       if let last = frameHeader(low), last.salts == salts, last.pageCount > 0, openPage(low, salts: salts) != nil {
         return low
       }
+      guard lookupFailure == nil else { return nil }
       low -= 1
     }
     return nil

@@ -212,8 +212,8 @@ extension LogTests {
     #expect(!FileManager.default.fileExists(atPath: copy.path + "-damaged-log-5"))
   }
 
-  @Test("that loses frames as the last connection closes is copied, too")
-  func copyOnClosing() throws {
+  @Test("that has lost frames stays as the last connection closes, and is copied by the next one, which says so")
+  func lossOnClosing() throws {
     let (store, connection) = try threeCommits()
     var log = try store.bytes("-wal")
     log[frame(2).lowerBound + 100] ^= 1
@@ -227,8 +227,12 @@ extension LogTests {
       try file.close()
     }
     try connection.close()
+    #expect(try store.bytes("-wal") == log)
+    let recovering = try store.connect()
+    #expect(try recovering.contents() == ["a=1"])
+    #expect(recovering.logLoss?.firstFrame == 2)
     #expect(try store.bytes("-damaged-log-1") == log)
-    #expect(try store.contents() == ["a=1"])
+    try recovering.close()
   }
 
   @Test("that was extended beyond the size of the disk is copied and searched only as far as possible")

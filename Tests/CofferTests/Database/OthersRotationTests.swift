@@ -1,3 +1,4 @@
+import CofferCrypto
 import CofferStorage
 import Foundation
 import TestSupport
@@ -65,16 +66,70 @@ import Testing
     #expect(log.problems.isEmpty && log.frameCount > 0)
   }
 
+  @Test("is not salvaged, if its pages are under keys that the one that opened it does not vouch for")
+  func salvaged() throws {
+    try database.close()
+    let before = try Store.peekEnvelope(at: store.path)
+    // The command runs once the envelope is read, and before any page is.
+    let newRootKey = "'\(TemporaryStore.worker)' lock-out '\(store.path)' '\(store.keyFile)' && "
+    let key = KeySource.keyCommand("\(newRootKey) \(newRootKey) cat '\(store.keyFile)'")
+    let target = store.folder + "/salvaged.coffer"
+    #expect(throws: CofferError.rootKeyUnverified(path: database.path)) {
+      try Database.salvage(at: store.path, key: key, to: target, newKey: store.key)
+    }
+    #expect(access(target, F_OK) != 0)
+    #expect(try Store.peekEnvelope(at: store.path).epochs[0].number > before.epochs[0].number)
+  }
+
+  /// As by a program that is killed as it commits: the two copies of the header of the wal-index differ.
+  private func tearIndex() throws { try overwrite("-shm", at: 60) }
+
+  private func overwrite(_ suffix: String, at offset: Int) throws {
+    let output = ["of=\(store.path)\(suffix)", "seek=\(offset)", "bs=1", "count=1", "conv=notrunc", "status=none"]
+    try #require(Child.run("/bin/dd", ["if=/dev/zero"] + output).status == 0)
+  }
+
   @Test("keeps what is in its log, if a program was killed as it committed, and this one closes the store last")
   func closed() throws {
     try worker("rotate")
     try worker("set", ["later", "1"])
     #expect(try !store.bytes("-wal").isEmpty)
-    // The copies of the header of the wal-index differ then.
-    let torn = ["if=/dev/zero", "of=\(store.path)-shm", "bs=1", "seek=60", "count=1", "conv=notrunc", "status=none"]
-    try #require(Child.run("/bin/dd", torn).status == 0)
+    try tearIndex()
     try database.close()
     #expect(try hasKey("later"))
     #expect(StoreCopies.damagedLogs(besides: store.path).isEmpty)
+  }
+
+  @Test("keeps its log, if this program is locked out, and closes the store last")
+  func lockedOut() throws {
+    let passphrase = KeySource.passphrase(SecretBytes(copying: "other".utf8))
+    try database.addSlot(passphrase, stretching: .scrypt(log2N: 14, r: 8, p: 1))
+    try database.close()
+    let other = try Database.open(at: store.path, key: passphrase, options: .quiet)
+    let connection = try other.makeConnection()
+    #expect(try connection.read { try $0.hasObject(forKey: "0") })
+    try worker("lock-out", ["1"])
+    try worker("set", ["later", "1"])
+    #expect(throws: StorageError.wrongKey) { try LogStatus(of: other.storeOnDisk()) }
+    #expect(throws: CofferError.wrongKey) { try other.verify() }
+    let log = try store.bytes("-wal")
+    try tearIndex()
+    try other.close()
+    #expect(try store.bytes("-wal") == log)
+    #expect(try hasKey("later"))
+  }
+
+  @Test("has its damaged log until the next opening, which says so, if this program closes it last")
+  func damaged() throws {
+    for key in ["1", "2", "3"] { try worker("set", ["later", key]) }
+    let log = try store.bytes("-wal")
+    try overwrite("-wal", at: Layout.logHeaderByteCount + Layout.frameByteCount + 100)
+    try tearIndex()
+    try database.close()
+    #expect(try store.bytes("-wal").count == log.count)
+    #expect(StoreCopies.damagedLogs(besides: store.path).isEmpty)
+    let reopened = try store.open()
+    #expect(reopened.logProblem != nil || reopened.logNote != nil)
+    #expect(try reopened.verify().problems.isEmpty)
   }
 }
