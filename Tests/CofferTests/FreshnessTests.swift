@@ -436,6 +436,20 @@ private struct WatchedStore {
     #expect(problem == nil && anchor.record(ofStoreAt: store.path) == [2])
   }
 
+  @Test("7.3 is not put back by a program that was suspended while it changed it")
+  func suspended() throws {
+    let store = try TemporaryStore()
+    let anchor = FileAnchor(folder: store.folder + "/state")
+    anchor.keep([1], ofStoreAt: store.path)
+    let problem = anchor.update(ofStoreAt: store.path) { present in
+      // As by another program, which does not wait for this one.
+      anchor.keep([3], ofStoreAt: store.path)
+      return present
+    }
+    #expect(problem == nil && anchor.record(ofStoreAt: store.path) == [3])
+    #expect(try FileManager.default.contentsOfDirectory(atPath: store.folder + "/state").count == 1)
+  }
+
   @Test("7.3 is kept of no store while one gets the name of another, and with the next commit after that")
   func whileReplacing() throws {
     let store = try TemporaryStore()

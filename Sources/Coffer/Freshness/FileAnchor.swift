@@ -69,10 +69,17 @@ package struct FileAnchor: FreshnessAnchor, SynchronizedAnchor {
         if let record = change(nil) { try Self.make(record, file) }
         return nil
       }
-      defer { close(descriptor) }
-      Self.lock(descriptor)
+      // A child that another thread has forked meanwhile would keep the lock.
+      defer { _ = (flock(descriptor, LOCK_UN), close(descriptor)) }
+      let isLocked = Self.lock(descriptor)
+      guard !isLocked || Self.hasName(file, descriptor) else { return self.change(file, of: path, change) }
       let present = Self.contents(descriptor)
       guard let record = change(present) else { return nil }
+      // What a suspended program writes into the present file once it goes on is then without a name.
+      guard isLocked else {
+        try Self.make(record, file)
+        return nil
+      }
       // Shorter than a sector, and overwritten in place: a half-written record is never valid.
       guard pwrite(descriptor, record, record.count, 0) == record.count else { throw SystemCallFailure() }
       // A longer file is no record.
@@ -101,15 +108,23 @@ package struct FileAnchor: FreshnessAnchor, SynchronizedAnchor {
     return opened()
   }
 
-  /// Otherwise a program could put back the record that another one has just replaced.
+  /// Locks the file of a record, so that no program puts back what another one has just replaced.
   ///
-  /// No commit waits for long: the other program may be suspended.
-  private static func lock(_ descriptor: Int32) {
-    var attempts = 100
-    while flock(descriptor, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK, attempts > 0 {
-      attempts -= 1
+  /// - Returns: false after a tenth of a second: the program that has it locked may be suspended.
+  private static func lock(_ descriptor: Int32) -> Bool {
+    for _ in 0..<100 {
+      // Where files cannot be locked, there is nothing to wait for.
+      if flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK { return true }
       usleep(1000)
     }
+    return false
+  }
+
+  /// Whether no other file has been put in the place of the open one.
+  private static func hasName(_ file: String, _ descriptor: Int32) -> Bool {
+    var (named, opened) = (stat(), stat())
+    return lstat(file, &named) == 0 && fstat(descriptor, &opened) == 0 && named.st_ino == opened.st_ino
+      && named.st_dev == opened.st_dev
   }
 
   private static func contents(_ descriptor: Int32) -> [UInt8]? {
