@@ -21,7 +21,8 @@ extension Store {
 
     /// Copies the backup beside the file that it will replace, for the same owner, and makes the copy durable.
     ///
-    /// - Throws: `StorageError.unsupported` if the backup has a log, or the file to replace has other names.
+    /// - Throws: `StorageError.unsupported` if the backup has a log, or is changed while it is read, or the file to replace has
+    ///   other names.
     package init(of backup: String, at path: String, vfs: EncryptingVFS = .standard) throws {
       let owner = try FileOwner(ofStoreAt: path) ?? FileOwner(ofNewFileAt: path)
       try owner.acting {
@@ -48,7 +49,6 @@ extension Store {
       guard try !Store.isOpenHere(Store.checkFile(at: backup, isReadOnly: true).identity) else {
         throw StorageError.busy
       }
-      let version = try hand.acting { FileVersion(ofFileAt: backup) }
       let source = try hand.acting { Platform.openForReading(backup) }
       guard source >= 0 else { throw StorageError(errno: errno, path: backup) }
       defer { close(source) }
@@ -56,10 +56,12 @@ extension Store {
       file = try NewFile(besides: path, owner: owner, observer: observer)
       self.owner = owner
       self.path = try FilePath.resolved(path)
+      guard fstat(source, &status) == 0 else { throw StorageError(errno: errno, path: backup) }
+      let version = FileVersion(status)
       try file.append(contentsOf: source, path: backup)
-      guard try hand.acting({ FileVersion(ofFileAt: backup) == version }) else {
+      guard fstat(source, &status) == 0, FileVersion(status) == version else {
         throw StorageError.unsupported(
-          reason: "\(backup) was changed while it was read: a program has it open; copy it with a backup")
+          reason: "\(backup) was changed while it was read: a program has it open, or writes it; copy it with a backup")
       }
       try file.finish()
     }

@@ -21,8 +21,8 @@ extension Database {
   /// - Parameter force: Whether to proceed if other programs have the store open.
   /// - Returns: The path of the copy of the old store; nil if there was none.
   /// - Throws: `CofferError.busy` when the store is open and `force` is false, or when the backup is open in this process;
-  ///   `.unsupported` when the backup has a log beside it, or the file at `path` has other names, hard links; `.damaged` when not every page of it authenticates; the errors of
-  ///   opening the backup. Nothing is changed then.
+  ///   `.unsupported` when the backup has a log beside it, or is changed while it is read, or the file at `path` has other names,
+  ///   hard links; `.damaged` when not every page of it authenticates; the errors of opening the backup. Nothing is changed then.
   @discardableResult
   public static func restore(
     at path: String, from backup: String, key: KeySource, force: Bool = false, options: Options = Options()
