@@ -45,7 +45,8 @@ public struct DatabaseStatus: Sendable {
 extension Database {
   /// Inspects the store without reading its values.
   ///
-  /// - Throws: `CofferError.unsupported` for a store in memory; `.closed`, `.damaged` or `.inputOutput`.
+  /// - Throws: `CofferError.unsupported` for a store in memory; `.closed`, `.damaged` or `.inputOutput`; `.wrongKey`,
+  ///   `.rootKeyUnverified` or `.rolledBack` where others have replaced the keys, or the envelope.
   public func status() throws -> DatabaseStatus {
     let store = try storeOnDisk()
     return try makeConnection().perform { session in

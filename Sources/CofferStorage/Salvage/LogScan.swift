@@ -218,7 +218,7 @@ private final class LogScanner {
     guard (try? file.read(into: &bytes, at: offset)) != nil else { return false }
     return try bytes.withUnsafeBytes { frame in
       guard let start = frame.baseAddress else { return false }
-      // Of an epoch that is gone, no frame of this generation is.
+      // The epochs of this generation are known by now.
       return try codec.pages.headerTail(start + 8, ofFrame: number, hasSalts: salts)
     }
   }

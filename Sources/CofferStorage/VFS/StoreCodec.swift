@@ -2,7 +2,8 @@ import CofferCrypto
 
 /// The ciphers of a store's pages, with the epochs that other processes begin while it is open.
 ///
-/// Everything here throws the error of loading those. Used by one thread at a time, like the ciphers.
+/// A reader without a lock may come too early to load them; it looks again when it meets an unknown one. Everything here throws
+/// the error of that, or of a cipher that could not be run. Used by one thread at a time, like the ciphers.
 final class StoreCodec {
   let pages: PageCodec
   private let store: Store
