@@ -24,7 +24,8 @@ extension Database {
   /// - Parameter progress: Called with the fraction done, from 0 to 1; an error it throws ends the salvage and leaves
   ///   no store.
   /// - Throws: `CofferError.storeExists` if `newPath` exists; `.wrongKey`; `.damaged` if both copies of the envelope
-  ///   are damaged; `.busy` if another process writes to the store; `.rootKeyUnverified` if it has replaced the root key; the errors of `open`, `create` and `progress`.
+  ///   are damaged; `.busy` if another process writes to the store; `.rootKeyUnverified` if it has replaced the root key; the
+  ///   errors of `open`, `create` and `progress`.
   public static func salvage(
     at path: String, key: KeySource, to newPath: String, newKey: KeySource,
     progress: (Double) throws -> Void = { _ in }

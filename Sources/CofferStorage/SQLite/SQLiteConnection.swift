@@ -150,8 +150,7 @@ package final class SQLiteConnection {
 
   /// Opens an unsealed SQLite database read-only.
   ///
-  /// It is assumed to have no writers: no lock, no log, no file beside it (https://www.sqlite.org/uri.html,
-  /// "immutable").
+  /// It is assumed to have no writers: no lock, no log, no file beside it (https://www.sqlite.org/uri.html, "immutable").
   package convenience init(readingPlainFileAt path: String) throws {
     try self.init(context: nil, path: path, vfs: nil, busyTimeout: .zero, query: "immutable=1", isReadOnly: true)
     do {
