@@ -78,6 +78,7 @@ Architecture: $architecture
 Maintainer: $maintainer
 Installed-Size: $size
 Depends: $depends
+Recommends: ca-certificates
 Section: admin
 Priority: optional
 Description: encrypted settings and secrets, from the shell
