@@ -52,6 +52,17 @@ static inline void coffer_give_memory_back(void) {
 
 static inline pid_t coffer_sender(const siginfo_t *information) { return information->si_pid; }
 
+// A descriptor that can neither be read nor written, also by the name that /dev/fd has for it; programs that are started do not get it
+static inline int coffer_open_nothing(void) {
+#if defined(__GLIBC__)
+  return open("/", __O_PATH | O_CLOEXEC);
+#elif defined(__linux__)
+  return open("/", O_PATH | O_CLOEXEC);
+#else
+  return open("/", O_RDONLY | O_CLOEXEC);
+#endif
+}
+
 // A program in a process group of its own, which ends with this process: posix_spawn(3) can do the first alone.
 //
 // `descriptors` holds `count` pairs: a descriptor of this process, and its number in the program. The program's group becomes the

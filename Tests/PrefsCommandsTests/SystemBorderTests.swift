@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("Bytes that are no text, and a system without watches")
+@Suite("Bytes that are no text, descriptors and limits of the caller, and a system without watches")
 struct SystemBorderTests {
   private let tool: Tool
 
@@ -54,6 +54,44 @@ struct SystemBorderTests {
     #expect(try shell("exec \"$0\" exec --only \"$(printf '\\377')\" -- true").code == 125)
     #expect(try shell("exec \"$0\" set k -- \"$(printf '\\377')\"").code == 2)
     #expect(try shell("exec \"$0\" exec -- \"$(printf '\\377')\"").code == 125)
+  }
+
+  @Test(
+    "Closed standard input is an error where a value is read from it, and nothing is set",
+    arguments: [
+      "set a -", "set --data a -", "set --secret a -", "set a --value-file /dev/stdin", "append a -",
+      "import -c c --format json -", "set a - --passphrase-fd 0",
+    ])
+  func closedInput(_ command: String) throws {
+    try tool.succeed("set", "a", "kept")
+    let run = try shell("exec \"$0\" \(command) <&-")
+    #expect(run.code != 0 && run.message.hasPrefix("prefs: "), "\(run)")
+    #expect(try tool.succeed("get", "a") == "kept\n")
+  }
+
+  @Test("A program that exec starts has no standard input where prefs has none")
+  func closedInputOfProgram() throws {
+    try tool.succeed("set", "a", "b")
+    for options in ["", "--watch", "--mask"] {
+      let run = try shell(
+        "exec \"$0\" exec \(options) -- sh -c '{ true 3<&0; } 2>/dev/null && echo open || echo closed' <&-")
+      #expect(run.text == "closed\n", "\(options) \(run)")
+    }
+  }
+
+  @Test("A limit on the size of files is an error, which leaves no part of a secret behind")
+  func fileSizeLimit() throws {
+    try tool.succeed("set", "--secret", "a", "-", input: String(repeating: "secret", count: 100_000))
+    for command in ["export --reveal -o \"$HOME/out.json\"", "get a -o \"$HOME/out\"", "backup \"$HOME/copy.coffer\""] {
+      let run = try shell("ulimit -f 100; exec \"$0\" \(command)")
+      #expect(run.code == 14 && run.message.hasPrefix("prefs: "), "\(command) \(run.code) \(run.message)")
+    }
+    let files = try FileManager.default.subpathsOfDirectory(atPath: tool.home.path)
+    #expect(!files.contains { $0.contains("out") || $0.contains(".tmp") || $0.contains("copy") }, "\(files)")
+    // The program that exec starts is ended by the signal, as without prefs.
+    try tool.succeed("set", "web/port", "1")
+    let script = "ulimit -f 100; \"$0\" exec -c web -- head -c 1000000 /dev/zero >\"$HOME/out\"; echo $? >&2"
+    #expect(try shell(script).message.hasSuffix("153\n"))
   }
 
   #if os(Linux)

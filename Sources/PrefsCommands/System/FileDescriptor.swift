@@ -1,3 +1,4 @@
+import CSystemCalls
 import Coffer
 import Synchronization
 
@@ -87,6 +88,13 @@ package enum FileDescriptor {
   package static func rememberPassed() {
     guard CommandLine.arguments.contains(where: { $0.contains("-fd") }) else { return }
     passed.withLock { $0 = Set((0..<100).filter { fcntl($0, F_GETFD) >= 0 }) }
+  }
+
+  /// Takes the places of the standard descriptors that this process was started without, before a file of its own gets them.
+  ///
+  /// SQLite would open `/dev/null` there, and nothing would be what `prefs set KEY -` reads; so it is an error.
+  package static func reserveStandard() {
+    for descriptor in Int32(0)...2 where fcntl(descriptor, F_GETFD) < 0 { _ = coffer_open_nothing() }
   }
 
   /// Refuses a descriptor of this process itself, such as the store's.

@@ -64,6 +64,8 @@ public enum PrefsTool {
   package static func prepare() {
     Libraries.prepare()
     FileDescriptor.rememberPassed()
+    FileDescriptor.reserveStandard()
+    SignalHandlers.set()
     // If the system refuses, the tool works without it, and keys are left out of dumps one by one.
     CoreLimit.remember()
     try? CoreDumps.disable()
