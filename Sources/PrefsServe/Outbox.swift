@@ -30,6 +30,8 @@ final class Outbox: Sendable {
     var hasDropped = false
     var isWriting = false
     var isClosed = false
+    /// Why it was closed, if the client did not do it.
+    var failure: Failure?
   }
 
   /// How many notices, and how many bytes of them, wait for a client.
@@ -100,6 +102,9 @@ final class Outbox: Sendable {
     return state.withLock { !$0.isClosed }
   }
 
+  /// Why nothing is written any more, if the client has not closed its end.
+  var failure: Failure? { state.withLock { $0.failure } }
+
   /// Whether an answer waits; for tests.
   var hasAnswer: Bool {
     state.withLock { state in state.entries.contains { if case .answer = $0 { true } else { false } } }
@@ -146,7 +151,7 @@ final class Outbox: Sendable {
     do {
       try FileDescriptor.writeAll(bytes, to: descriptor, named: "the client")
     } catch {
-      state.withLock { $0.isClosed = true }
+      state.withLock { ($0.isClosed, $0.failure) = (true, error as? Failure) }
     }
   }
 }

@@ -55,13 +55,11 @@ struct ServeCommand: ParsableCommand {
     let store = ServedStore(database: database, session: session, vault: vault, collection: common.app ?? "")
     // A client that closes its end must not end the process.
     signal(SIGPIPE, SIG_IGN)
-    // Nor must a limit on the size of files, which is an error of the write then.
-    signal(SIGXFSZ, SIG_IGN)
     try withExtendedLifetime(VaultFollower(vault)) {
       if let socket { return try ServerSocket(socket).serve(store) }
       let client = try ServedClient(store, input: 0, output: 1)
       ParentProcess.endTogether()
-      client.serve()
+      try client.serve()
     }
   }
 }

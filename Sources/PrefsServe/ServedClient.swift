@@ -40,15 +40,22 @@ struct ServedClient {
   static func serve(_ store: ServedStore, connection: Int32) {
     defer { close(connection) }
     guard let client = try? ServedClient(store, input: connection, output: connection) else { return }
-    client.serve()
+    try? client.serve()
     // What waits for a client that does not read is dropped.
     shutdown(connection, Int32(SHUT_RDWR))
     client.outbox.close()
   }
 
   /// Serves until either end closes.
-  func serve() {
+  ///
+  /// - Throws: ``Failure`` if the client cannot be written to for another reason than that it has closed its end.
+  func serve() throws {
     defer { watches.end() }
+    answerAll()
+    if let failure = outbox.failure { throw failure }
+  }
+
+  private func answerAll() {
     guard outbox.answer(greeting) else { return }
     var reader = LineReader(input)
     while let line = reader.next() {

@@ -359,6 +359,17 @@ import Testing
     #expect(try Tool.exitCode(of: child) == 128 + SIGPIPE)
   }
 
+  #if os(Linux)
+    @Test(
+      "exec --mask fails if it cannot write what the program has, unless the program fails itself", arguments: [0, 5])
+    func maskLoss(code: Int32) throws {
+      let child = try tool.spawn(
+        ["exec", "--mask", "-c", "web", "--", "sh", "-c", "echo x; exit \(code)"],
+        files: [(0, "/dev/null", O_RDONLY), (1, "/dev/full", O_WRONLY), (2, "/dev/null", O_WRONLY)])
+      #expect(try Tool.exitCode(of: child) == (code == 0 ? 125 : code))
+    }
+  #endif
+
   @Test("exec --watch --mask replaces the old secrets, too")
   func maskAfterChange() throws {
     try tool.succeed("set", "web/token", "--secret", "-", input: "first-token")

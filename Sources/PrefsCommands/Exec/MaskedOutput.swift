@@ -20,6 +20,10 @@ final class MaskedOutput: Sendable {
   private let routes: [Route]
   private let mask = Mutex(SecretMask())
   private let readers = DispatchGroup()
+  private let loss = Mutex(false)
+
+  /// Whether some of the output could not be written, though it was not closed.
+  var isLost: Bool { loss.withLock { $0 } }
 
   init() throws {
     // One pipe if both are the same file, to keep the order of the output.
@@ -69,7 +73,10 @@ final class MaskedOutput: Sendable {
       do {
         try FileDescriptor.writeAll(next.shown, to: target, named: target == 1 ? "standard output" : "standard error")
       } catch {
-        if !(error is ClosedPipe) { Message.error("\(error)") }
+        if !(error is ClosedPipe) {
+          loss.withLock { $0 = true }
+          Message.error("\(error)")
+        }
         return
       }
       if count <= 0 { return }

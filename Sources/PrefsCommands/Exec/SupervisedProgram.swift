@@ -87,6 +87,8 @@ final class SupervisedProgram {
     let status: Int32
     /// Whether it had the terminal of this process's group.
     let hadTerminal: Bool
+    /// Whether output of it was lost here, of which it does not know.
+    let hasLostOutput: Bool
 
     /// Ends this process in the same way, so that its parent, such as systemd, can distinguish a signal from an exit
     /// code.
@@ -94,7 +96,10 @@ final class SupervisedProgram {
     /// - Returns: The exit code, if there was no signal, or none that ends this process.
     func takeOver() -> ExitCode {
       let number = status & 0x7f
-      guard number != 0 else { return ExitCode((status >> 8) & 0xff) }
+      guard number != 0 else {
+        let code = (status >> 8) & 0xff
+        return ExitCode(code == 0 && hasLostOutput ? ExitStatus.execFailed.rawValue : code)
+      }
       signal(number, SIG_DFL)
       // A key that interrupts the program is meant for the script around it, too.
       if hadTerminal, [SIGINT, SIGQUIT].contains(number) { kill(0, number) }
@@ -118,7 +123,8 @@ final class SupervisedProgram {
       if let status, isGroupAtEnd() {
         guard let next = replacement else {
           description.output?.finish(signals)
-          return End(status: status, hadTerminal: terminal != nil)
+          return End(
+            status: status, hadTerminal: terminal != nil, hasLostOutput: description.output?.isLost ?? false)
         }
         (given, replacement, killAt) = (next, nil, nil)
         try start()

@@ -93,6 +93,20 @@ import Testing
     #expect(try server.exitCode() == 0)
   }
 
+  #if os(Linux)
+    @Test("Output that cannot be written is an error, and no request is carried out")
+    func unwrittenOutput() throws {
+      try tool.succeed("set", "a", "1")
+      let request = try tool.write("request", #"{"id":1,"do":"set","key":"a","value":"2"}\n"#.utf8)
+      let messages = tool.path("messages")
+      let child = try tool.spawn(
+        ["serve"], files: [(0, request, O_RDONLY), (1, "/dev/full", O_WRONLY), (2, messages, O_WRONLY | O_CREAT)])
+      #expect(try Tool.exitCode(of: child) == 14)
+      #expect(try String(decoding: tool.contents(messages), as: UTF8.self).contains("No space left on device"))
+      #expect(try tool.succeed("get", "a") == "1\n")
+    }
+  #endif
+
   @Test("Requests sent without waiting are answered in order, all before the end of the input")
   func pipelined() throws {
     let lines = (0..<500).map { #"{"id":\#($0),"do":"set","key":"k\#($0 % 7)","value":\#($0)}"# }
