@@ -50,9 +50,10 @@ static inline void coffer_give_memory_back(void) {
 
 // siginfo_t is a union, whose parts every C library names differently
 
-static inline pid_t coffer_sender(const siginfo_t *information) { return information->si_pid; }
+static inline pid_t coffer_sender(siginfo_t *information) { return information ? information->si_pid : 0; }
 
-// A descriptor that can neither be read nor written, also by the name that /dev/fd has for it; programs that are started do not get it
+// A descriptor that can neither be read nor written, nor can what /dev/fd/N opens then, which is a folder; programs that are started do
+// not get it
 static inline int coffer_open_nothing(void) {
 #if defined(__GLIBC__)
   return open("/", __O_PATH | O_CLOEXEC);

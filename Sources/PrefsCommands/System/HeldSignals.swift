@@ -61,8 +61,9 @@ final class HeldSignals {
     @convention(c) (Int32, UnsafeMutablePointer<siginfo_t>?, UnsafeMutableRawPointer?) -> Void =
       { signal, information, _ in
         let code = errno
-        // A pipe without a reader makes this process send itself SIGPIPE, which is for no one else.
-        let isOwn = signal == SIGPIPE && information.map { coffer_sender($0) } == getpid()
+        // A pipe without a reader makes this process send itself SIGPIPE, which is for no one else. Nothing generic here: its types are made
+        // when they are first used, with memory that the interrupted thread may be asking for.
+        let isOwn = signal == SIGPIPE && coffer_sender(information) == getpid()
         if !isOwn { HeldSignals.put(UInt8(truncatingIfNeeded: signal)) }
         errno = code
       }
