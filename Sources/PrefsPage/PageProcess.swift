@@ -53,8 +53,6 @@ final class PageProcess: Sendable {
   func run() throws {
     // A browser that disconnects in the middle of an answer must not end the program.
     signal(SIGPIPE, SIG_IGN)
-    // Nor must a limit on the size of files, which is an error of the write then.
-    signal(SIGXFSZ, SIG_IGN)
     // Before the address is printed.
     let signals = try EndingSignals([SIGINT, SIGTERM, SIGHUP]) { self.end(.ended) }
     let port = server.port

@@ -1,3 +1,5 @@
+import PrefsCommands
+
 #if canImport(Darwin)
   import Darwin
 #elseif canImport(Musl)
@@ -25,7 +27,9 @@ struct LineReader {
   init(_ descriptor: Int32) { self.descriptor = descriptor }
 
   /// The next line; nil at the end, where a line without a line feed is dropped.
-  mutating func next() -> Line? {
+  ///
+  /// - Throws: ``Failure`` if the descriptor cannot be read.
+  mutating func next() throws -> Line? {
     while true {
       let end = lineFeed
       if (end ?? buffer.count) - start > Self.limit { return .tooLong }
@@ -39,7 +43,7 @@ struct LineReader {
         buffer.removeSubrange(..<start)
       }
       (start, searched) = (0, buffer.count)
-      guard fill() else { return nil }
+      guard try fill() else { return nil }
     }
   }
 
@@ -53,8 +57,8 @@ struct LineReader {
     }
   }
 
-  /// - Returns: false at the end, and if the descriptor cannot be read.
-  private mutating func fill() -> Bool {
+  /// - Returns: false at the end, and if the other end was closed with something unread.
+  private mutating func fill() throws -> Bool {
     while true {
       var (result, code) = (0, Int32(0))
       let part = [UInt8](unsafeUninitializedCapacity: 64 << 10) { bytes, count in
@@ -66,13 +70,15 @@ struct LineReader {
         buffer += part
         return true
       }
+      if result == 0 { return false }
       switch code {
-      case EINTR where result < 0: continue
+      case EINTR: continue
       // The other end may have made it nonblocking.
-      case EAGAIN where result < 0:
+      case EAGAIN:
         var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         poll(&request, 1, -1)
-      default: return false
+      case ECONNRESET: return false
+      default: throw Failure.system("the client", errno: code)
       }
     }
   }

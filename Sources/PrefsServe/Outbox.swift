@@ -99,8 +99,11 @@ final class Outbox: Sendable {
     guard let mustWrite = mustWrite(after: { $0.entries.append(.answer(bytes, written)) }) else { return false }
     if mustWrite { write() }
     written.wait()
-    return state.withLock { !$0.isClosed }
+    return !isClosed
   }
+
+  /// Whether nothing is written any more.
+  var isClosed: Bool { state.withLock { $0.isClosed } }
 
   /// Why nothing is written any more, if the client has not closed its end.
   var failure: Failure? { state.withLock { $0.failure } }

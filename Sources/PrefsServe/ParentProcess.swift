@@ -18,6 +18,8 @@ enum ParentProcess {
   /// The kernel also sends the signal when only the thread has ended that started this process; then it means nothing.
   static func endTogether() {
     #if os(Linux)
+      // The first process of a container has no parent there.
+      guard getpid() != 1 else { return }
       id.store(getppid(), ordering: .relaxed)
       signal(SIGHUP) { _ in if getppid() != ParentProcess.id.load(ordering: .relaxed) { _exit(0) } }
       _ = coffer_signal_at_parents_end(SIGHUP)

@@ -48,23 +48,24 @@ struct ServedClient {
 
   /// Serves until either end closes.
   ///
-  /// - Throws: ``Failure`` if the client cannot be written to for another reason than that it has closed its end.
+  /// - Throws: ``Failure`` if the client cannot be read, or cannot be written to, for another reason than that it has closed its end.
   func serve() throws {
     defer { watches.end() }
-    answerAll()
+    try answerAll()
     if let failure = outbox.failure { throw failure }
   }
 
-  private func answerAll() {
+  private func answerAll() throws {
     guard outbox.answer(greeting) else { return }
     var reader = LineReader(input)
-    while let line = reader.next() {
+    while let line = try reader.next() {
       guard case .whole(let bytes) = line else {
         let failure = Failure(.usage, "the request has more than \(LineReader.limit) bytes; this ends the connection.")
         _ = outbox.answer(answer("null", ("error", store.json(of: failure))))
         return
       }
-      guard answer(bytes) else { return }
+      // Nothing is changed for a client that would not learn of it.
+      guard !outbox.isClosed, answer(bytes) else { return }
     }
   }
 

@@ -92,7 +92,7 @@ package enum FileDescriptor {
 
   /// Takes the places of the standard descriptors that this process was started without, before a file of its own gets them.
   ///
-  /// SQLite would open `/dev/null` there, and nothing would be what `prefs set KEY -` reads; so it is an error.
+  /// SQLite would open `/dev/null` there, and `prefs set KEY -` would read an empty value. Reading what this opens is an error.
   package static func reserveStandard() {
     for descriptor in Int32(0)...2 where fcntl(descriptor, F_GETFD) < 0 { _ = coffer_open_nothing() }
   }
@@ -198,7 +198,8 @@ package enum FileDescriptor {
       case EINTR: continue
       // Another process that shares the terminal or pipe may have made it nonblocking.
       case EAGAIN: waitForOutput(descriptor)
-      case EPIPE: throw ClosedPipe()
+      // A socket whose other end has closed with something unread, and may be a program's standard output.
+      case EPIPE, ECONNRESET: throw ClosedPipe()
       default: throw Failure.system(name, errno: code)
       }
     }

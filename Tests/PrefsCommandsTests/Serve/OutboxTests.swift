@@ -1,4 +1,6 @@
 import Foundation
+import PrefsCommands
+import Synchronization
 import Testing
 
 @testable import PrefsServe
@@ -95,6 +97,40 @@ import Testing
     notify(long)
     notify("too much")
     #expect(try lines(through: "everything") == [third, "everything"])
+  }
+
+  @Test("A socket that its client closes with something unread is at its end, and no error")
+  func reset() throws {
+    var ends: [Int32] = [0, 0]
+    #if canImport(Glibc)
+      let stream = Int32(SOCK_STREAM.rawValue)
+    #else
+      let stream = SOCK_STREAM
+    #endif
+    try #require(socketpair(AF_UNIX, stream, 0, &ends) == 0)
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    let (server, client) = (ends[0], ends[1])
+    defer { close(server) }
+    try FileDescriptor.writeAll(Array("request\nunfinished".utf8), to: client, named: "the server")
+    let ended = DispatchGroup()
+    let failure = Mutex<(any Error)?>(nil)
+    DispatchQueue.global().async(group: ended) {
+      do {
+        try FileDescriptor.writeAll([UInt8](repeating: 0, count: 16 << 20), to: server, named: "the client")
+      } catch {
+        failure.withLock { $0 = error }
+      }
+    }
+    // It waits for the client.
+    var request = pollfd(fd: server, events: Int16(POLLOUT), revents: 0)
+    while poll(&request, 1, 0) > 0 { sched_yield() }
+    close(client)
+    ended.wait()
+    #expect(failure.withLock { $0 } is ClosedPipe)
+    var reader = LineReader(server)
+    let line = try #require(try reader.next())
+    if case .whole(let bytes) = line { #expect(Array(bytes) == Array("request".utf8)) } else { Issue.record("\(line)") }
+    #expect(try reader.next() == nil)
   }
 }
 
