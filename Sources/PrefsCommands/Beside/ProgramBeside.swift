@@ -57,6 +57,8 @@ struct ProgramBeside {
   /// - Returns: The error, if that fails.
   func replaceProcess(_ arguments: [String]) throws -> Failure {
     try check()
+    // It must not find them free: libdispatch opens its own before the program could reserve them.
+    for descriptor in Int32(0)...2 { _ = fcntl(descriptor, F_SETFD, 0) }
     let environment = EnvironmentVariables(prefix: "").block(addingInherited: true)
     return ProgramStart(words: [path] + arguments, environment: environment).replaceProcess()
   }

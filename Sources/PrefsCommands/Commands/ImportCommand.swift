@@ -11,8 +11,8 @@ struct ImportCommand: ParsableCommand {
       Sets everything in the file in one transaction. Existing items that are not in the file stay; --replace removes them \
       from the collections in the file. The store is created if it does not exist.
 
-      The format is --format, or else that of the file extension, or else, for JSON, property lists and SQLite files, that of \
-      the contents. The formats plist, json, yaml, toml and env are those of `prefs export`. Their files hold collections by name, or with -c the settings \
+      The format is --format, or else that of the file extension, or else, for JSON, property lists and SQLite files, \
+      that of the contents. The formats plist, json, yaml, toml and env are those of `prefs export`. Their files hold collections by name, or with -c the settings \
       of that collection, such as those that `defaults export` writes. With --env, settings go to that environment of each \
       collection, which must exist; collections whose names are of environments, as web@staging, keep them, and these must exist, too, unless the \
       import creates the store. Secrets that an export did \

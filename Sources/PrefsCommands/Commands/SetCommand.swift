@@ -101,7 +101,7 @@ struct SetCommand: ParsableCommand {
       let name = key.contains("=") ? key.prefix { $0 != "=" } : ""
       throw ValidationError(
         name.isEmpty
-          ? "The value is missing. Give VALUE, - or --value-file; a VALUE that begins with - comes after --."
+          ? "The value is missing. Give VALUE, - or --value-file; a VALUE that looks like an option comes after --."
           : "The value is missing. It must be a separate argument: prefs set \(ShellWord.quoted(String(name))) VALUE.")
     }
     if stripNewline, valueFile == nil, value != "-" {

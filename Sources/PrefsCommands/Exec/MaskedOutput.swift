@@ -22,7 +22,7 @@ final class MaskedOutput: Sendable {
   private let readers = DispatchGroup()
   private let loss = Mutex(false)
 
-  /// Whether some of the output could not be written, though it was not closed.
+  /// Whether some of the output could not be written, for another reason than that its reader has closed it.
   var isLost: Bool { loss.withLock { $0 } }
 
   init() throws {

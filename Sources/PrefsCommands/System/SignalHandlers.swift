@@ -13,7 +13,7 @@ enum SignalHandlers {
     handle(SIGXFSZ) { _ in }
     // The first process of a container is not ended by a signal that it does not handle (pid_namespaces(7)).
     guard getpid() == 1 else { return }
-    for number in [SIGHUP, SIGINT, SIGTERM] { handle(number) { _exit(128 + $0) } }
+    for number in HeldSignals.ending { handle(number) { _exit(128 + $0) } }
   }
 
   /// What the caller chose to ignore stays ignored.

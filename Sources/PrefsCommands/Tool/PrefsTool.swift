@@ -65,11 +65,11 @@ public enum PrefsTool {
     Libraries.prepare()
     FileDescriptor.rememberPassed()
     FileDescriptor.reserveStandard()
-    SignalHandlers.set()
     // If the system refuses, the tool works without it, and keys are left out of dumps one by one.
     CoreLimit.remember()
     try? CoreDumps.disable()
     Hardening.turnOffBacktraces()
+    SignalHandlers.set()
   }
 
   /// The argument with which completion scripts call the tool.
