@@ -48,7 +48,7 @@ endif
 
 # BINARY and STATIC_BINARY name a tool that is built already, with the system's libraries and with all inside.
 dist: deps ## Make the files of a release in dist/ (SIGNING_KEY= of signify; without one, unsigned)
-	@Scripts/install-programs.sh python3 curl dpkg-shlibdeps=dpkg-dev $(if $(SIGNING_KEY),signify-openbsd)
+	@Scripts/install-programs.sh python3 curl=curl,ca-certificates dpkg-shlibdeps=dpkg-dev $(if $(SIGNING_KEY),signify-openbsd)
 	@Scripts/dist dist
 
 # Takes as long as two releases, or as one with FOLDER.
@@ -119,7 +119,7 @@ test-static: ## Build the tool with all libraries inside, and use it in a root w
 
 # Not part of `make test`: it makes a release of a built tool twice, and root tries its image, and apt in a system of its own.
 test-dist: dist ## Check what make dist makes, as someone would who has only the folder
-	@Scripts/install-programs.sh signify-openbsd gpg=gnupg skopeo umoci debootstrap
+	@Scripts/install-programs.sh signify-openbsd gpg=gnupg pgrep=procps skopeo umoci debootstrap
 	@Tests/Dist/run .build/dist/system/prefs .build/dist/static/prefs
 
 # Not part of `make test`: it needs root, and the packages of a complete system.
