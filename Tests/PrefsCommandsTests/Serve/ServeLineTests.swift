@@ -97,7 +97,7 @@ import Testing
     @Test("Output that cannot be written is an error, and no request is carried out")
     func unwrittenOutput() throws {
       try tool.succeed("set", "a", "1")
-      let request = try tool.write("request", #"{"id":1,"do":"set","key":"a","value":"2"}\n"#.utf8)
+      let request = try tool.write("request", #"{"id":1,"do":"set","key":"a","value":"2"}\#n"#.utf8)
       let messages = tool.path("messages")
       let child = try tool.spawn(
         ["serve"], files: [(0, request, O_RDONLY), (1, "/dev/full", O_WRONLY), (2, messages, O_WRONLY | O_CREAT)])
