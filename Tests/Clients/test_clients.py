@@ -80,13 +80,16 @@ class Worker:
 
 
 def in_each_language(*collections: str, **replies: list):
-    """A test that gets a worker of one language after another; with replies, its server is a script that gives those."""
+    """A test that gets a worker of one language after another, each with a fresh store; with replies, its server is a script that gives those."""
 
     def decorate(test):
         @functools.wraps(test)
         def run(self) -> None:
             for language in LANGUAGES:
                 with self.subTest(language):
+                    # A worker that has what another language's left behind would not have to wait for anything.
+                    self.doCleanups()
+                    self.setUp()
                     if replies:
                         self.start_script(replies)
                     test(self, Worker(self, language, *collections))
@@ -164,7 +167,6 @@ class TheClients(ClientsTestCase):
 
     def start_script(self, replies: dict) -> None:
         """Has workers, whose patience is 3 s, start a server that answers requests with these lines: the next of the name, or again the last."""
-        (self.work / "requests").unlink(missing_ok=True)
         self.environment["COFFER_PATIENCE"] = "3"
         words = [sys.executable, "-c", SERVER, json.dumps({"watch": watched(), **replies}), HELLO]
         self.start_next(f"exec {shlex.join(words)}")
@@ -262,7 +264,6 @@ class TheClients(ClientsTestCase):
         for key, value in before.items():
             self.assertEqual(after[f"copy of {key}"], value, key)
             self.assertEqual(self.prefs("type", "-c", "c", f"copy of {key}"), self.prefs("type", "-c", "c", key), key)
-            self.prefs("unset", "-c", "c", f"copy of {key}")
 
     @in_each_language("web")
     def test_change_several_values_or_none(self, worker: Worker) -> None:
@@ -458,8 +459,6 @@ class TheClients(ClientsTestCase):
         self.start_next(f'exec "{self.bin}/prefs" "$@"')
         worker.do("set", "web", "port", 2)
         self.assertEqual(worker.do("get", "web", "port"), 2)
-        starts.unlink()
-        (self.first / "prefs").unlink()
 
     @in_each_language("web")
     def test_raise_at_once_what_is_no_request_to_the_server(self, worker: Worker) -> None:
@@ -494,14 +493,14 @@ class TheClients(ClientsTestCase):
     def test_keep_values_while_the_store_is_away(self, worker: Worker) -> None:
         """A child that starts meanwhile makes no other one."""
         worker.do("set", "web", "port", 1)
-        self.prefs("backup", f"{worker.language}.coffer")
+        self.prefs("backup", "web.coffer")
         for file in self.work.glob("store*"):
             file.unlink()
         os.kill(worker.child, signal.SIGKILL)
         self.eventually(lambda: worker.do("problem") == "other")  # Exit code 4, for which the clients have no name.
         self.assertEqual(worker.do("get", "web", "port"), 1)
         self.assertEqual(list(self.work.glob("store*")), [])
-        self.prefs("restore-store", f"{worker.language}.coffer")
+        self.prefs("restore-store", "web.coffer")
         self.eventually(lambda: worker.do("problem") is None)
         worker.do("set", "web", "port", 2)
         self.assertEqual(worker.do("get", "web", "port"), 2)
@@ -509,10 +508,10 @@ class TheClients(ClientsTestCase):
     @in_each_language("web")
     def test_follow_a_store_that_is_replaced(self, worker: Worker) -> None:
         worker.do("set", "web", "port", 1)
-        self.prefs("backup", f"{worker.language}.coffer")
+        self.prefs("backup", "web.coffer")
         worker.do("set", "web", "port", 2)
         worker.do("set", "web", "host", "a")
-        self.prefs("restore-store", "--force", f"{worker.language}.coffer")
+        self.prefs("restore-store", "--force", "web.coffer")
         self.assertTrue(worker.do("wait", "web", "port", 1))
         self.assertTrue(worker.do("wait", "web", "host", None))
         worker.do("set", "web", "port", 3)
