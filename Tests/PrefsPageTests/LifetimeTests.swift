@@ -27,6 +27,19 @@ import Testing
     #expect(lifetime.end == .lastTabClosed)
   }
 
+  @Test("A tab that is closed while it loads is a tab, too")
+  func closedWhileLoading() async throws {
+    let page = try await ServedPage()
+    let session = try await page.session()
+    page.clock.advance(by: .seconds(59))
+    #expect(try await page.call("list", session: session).status == 200)
+    page.clock.advance(by: .seconds(59))
+    #expect(page.lifetime.end == nil)
+    page.clock.advance(by: .seconds(1))
+    #expect(page.lifetime.end == .lastTabClosed)
+    try await page.close()
+  }
+
   @Test("It waits for its first tab as long as for anything else")
   func firstTab() {
     let lifetime = lifetime()

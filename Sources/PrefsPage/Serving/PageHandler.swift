@@ -57,6 +57,7 @@ struct PageHandler: Sendable {
   private func session(_ request: SealedChannel.Request) throws -> HTTPAnswer {
     guard let session = try credentials.session(for: request) else { return Self.refused }
     lifetime.use()
+    lifetime.loadTab()
     didOpen()
     let text = JSONText.object([
       ("session", JSONText.quoted(session.name)), ("key", JSONText.quoted(session.key)), ("about", store.about()),

@@ -12,7 +12,7 @@ final class PageLifetime: Sendable {
   private struct State {
     var lastUse: ContinuousClock.Instant
     var tabs = 0
-    /// When the last tab was closed; nil before there was one.
+    /// When the last tab was closed, or one began to load; nil before there was one.
     var lastTabGone: ContinuousClock.Instant?
   }
 
@@ -28,6 +28,9 @@ final class PageLifetime: Sendable {
   /// Records that the page was used.
   func use() { state.withLock { $0.lastUse = now() } }
 
+  /// Records that a tab loads: it may be closed before it opens.
+  func loadTab() { state.withLock { $0.lastTabGone = now() } }
+
   func openTab() { state.withLock { $0.tabs += 1 } }
 
   func closeTab() {
@@ -41,7 +44,9 @@ final class PageLifetime: Sendable {
   var end: End? {
     state.withLock { state in
       if now() - state.lastUse >= idleLimit { return .idle }
-      if state.tabs == 0, let gone = state.lastTabGone, now() - gone >= Self.tabGrace { return .lastTabClosed }
+      if state.tabs == 0, let gone = state.lastTabGone, now() - max(gone, state.lastUse) >= Self.tabGrace {
+        return .lastTabClosed
+      }
       return nil
     }
   }
