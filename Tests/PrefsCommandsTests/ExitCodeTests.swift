@@ -68,6 +68,15 @@ struct ExitCodeTests {
     #expect(try FileManager.default.contentsOfDirectory(atPath: tool.home.path).isEmpty)
   }
 
+  @Test("A missing backup is 4, and no store is to be created for it")
+  func noBackup() throws {
+    let tool = try Tool()
+    try tool.succeed("set", "a", "x")
+    let run = try tool.run("restore-store", "nowhere", "--force")
+    #expect(run.code == 4 && run.message.contains("there is no backup at nowhere."), "\(run)")
+    #expect(try tool.run("get", "a").text == "x\n")
+  }
+
   @Test("A damaged store is 7, and stays unchanged")
   func damaged() throws {
     let tool = try Tool()

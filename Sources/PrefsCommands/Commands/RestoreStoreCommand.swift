@@ -79,12 +79,14 @@ struct RestoreStoreCommand: ParsableCommand {
     )
   }
 
-  /// Runs `body`, whose errors of a damaged store are about the backup: nothing is damaged by a restore.
+  /// Runs `body`, whose errors of a store that is missing or damaged are about the backup.
   private func namingBackup<R>(_ body: () throws -> R) throws -> R {
+    let backup = CommandArguments.value(backup)
     do {
       return try body()
+    } catch CofferError.storeNotFound {
+      throw Failure(.storeNotFound, "there is no backup at \(backup). Check the path; nothing was changed.")
     } catch CofferError.damaged(let part, let reason) {
-      let backup = CommandArguments.value(backup)
       throw Failure(
         .integrity,
         "the backup \(backup) is damaged in its \(part): \(reason). Nothing was changed. Restore another one, or save what "
