@@ -264,7 +264,8 @@ class OpeningTests(PageCase):
         opener = os.path.join(self.store.home, "bin")
         os.mkdir(opener)
         with open(os.path.join(opener, "xdg-open"), "w") as file:
-            file.write(f'#!/bin/sh\nstat -c "%a %U" "$1" "$(dirname "$1")" >{words}.modes\ncat "$1" >{words}.page\necho "$1" >{words}\n')
+            file.write(f'#!/bin/sh\nstat -c "%a %U" "$1" "$(dirname "$1")" >{words}.modes\n'
+                       f'grep SigIgn "/proc/$$/status" >{words}.ignored\ncat "$1" >{words}.page\necho "$1" >{words}\n')
         os.chmod(file.name, 0o755)
         environment = {"PATH": f"{opener}:{os.environ['PATH']}", "DISPLAY": ":99"}
         page = Page(self.store, environment=environment, opens=True)
@@ -274,6 +275,8 @@ class OpeningTests(PageCase):
             path = file.read().strip()
         with open(f"{words}.modes") as file:
             self.assertEqual([line.split()[0] for line in file], ["600", "700"])
+        with open(f"{words}.ignored") as file:
+            self.assertEqual(int(file.read().split()[1], 16) >> signal.SIGPIPE - 1 & 1, 0)  # The page itself ignores it.
         with open(f"{words}.page") as file:
             self.assertIn(page.address, file.read())
         self.assertNotIn(page.token, path)

@@ -32,6 +32,17 @@ package enum ChildProcess {
     return child
   }
 
+  /// Has the program start with the default actions of signals, which it would otherwise ignore as this process does.
+  ///
+  /// - Parameter flags: Others of its attributes.
+  package static func restore(_ signals: [Int32], _ attributes: inout Attributes, flags: Int32 = 0) {
+    var set = sigset_t()
+    sigemptyset(&set)
+    for signal in signals { sigaddset(&set, signal) }
+    posix_spawnattr_setsigdefault(&attributes, &set)
+    posix_spawnattr_setflags(&attributes, Int16(flags | Int32(POSIX_SPAWN_SETSIGDEF)))
+  }
+
   /// Why the program at `path` cannot be started, where the system reports it as missing and it is not.
   ///
   /// execve(2) does so if the interpreter of a script, or the loader of a program's libraries, is missing: as where a

@@ -14,17 +14,7 @@ package enum Hardening {
   /// key; it also swallows SIGQUIT.
   package static func turnOffBacktraces() {
     for signal in [SIGQUIT, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP] {
-      var action = sigaction()
-      guard sigaction(signal, nil, &action) == 0 else { continue }
-      // Signals that the caller chose to ignore stay ignored.
-      if isIgnoring(action) { continue }
-      action = sigaction()
-      sigaction(signal, &action, nil)
+      SignalHandlers.handle(signal, with: SIG_DFL)
     }
-  }
-
-  static func isIgnoring(_ action: sigaction) -> Bool {
-    // SIG_IGN is the number 1 cast to a function pointer, which Swift cannot compare.
-    withUnsafeBytes(of: action) { $0.loadUnaligned(as: Int.self) } == 1
   }
 }

@@ -46,7 +46,7 @@ final class HeldSignals {
 
   private func hold(_ signal: Int32) {
     var old = sigaction()
-    guard sigaction(signal, nil, &old) == 0, signal == SIGCHLD || !Hardening.isIgnoring(old) else { return }
+    guard sigaction(signal, nil, &old) == 0, signal == SIGCHLD || !SignalHandlers.isIgnoring(old) else { return }
     var action = sigaction()
     #if canImport(Darwin)
       action.__sigaction_u.__sa_sigaction = Self.handler

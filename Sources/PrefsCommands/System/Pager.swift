@@ -77,11 +77,7 @@ struct Pager {
     // Keep colours (R), keep the screen (X), and exit if one page is enough (F).
     setenv("LESS", "FRX", 0)
     return try? ChildProcess.start("/bin/sh", ["sh", "-c", command]) { actions, attributes in
-      var signals = sigset_t()
-      sigemptyset(&signals)
-      for signal in Self.signals { sigaddset(&signals, signal) }
-      posix_spawnattr_setsigdefault(&attributes, &signals)
-      posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF))
+      ChildProcess.restore(Self.signals, &attributes)
       posix_spawn_file_actions_adddup2(&actions, input, 0)
       if input != 0 { posix_spawn_file_actions_addclose(&actions, input) }
     }

@@ -6,20 +6,26 @@
   import Glibc
 #endif
 
-/// Handlers of signals whose default would be wrong; a program that is started does not inherit them (execve(2)).
+/// What signals do to this process; a program that is started does not inherit handlers (execve(2)).
 enum SignalHandlers {
+  /// Sets the handlers of signals whose default would be wrong.
   static func set() {
     // A file that would be longer than its limit (setrlimit(2)) is an error of the write then, which removes what it has begun.
-    handle(SIGXFSZ) { _ in }
+    handle(SIGXFSZ, with: { _ in })
     // The first process of a container is not ended by a signal that it does not handle (pid_namespaces(7)).
     guard getpid() == 1 else { return }
-    for number in HeldSignals.ending { handle(number) { _exit(128 + $0) } }
+    for number in HeldSignals.ending { handle(number, with: { _exit(128 + $0) }) }
   }
 
   /// What the caller chose to ignore stays ignored.
-  private static func handle(_ number: Int32, with handler: @escaping @convention(c) (Int32) -> Void) {
+  static func handle(_ number: Int32, with handler: (@convention(c) (Int32) -> Void)?) {
     var action = sigaction()
-    guard sigaction(number, nil, &action) == 0, !Hardening.isIgnoring(action) else { return }
+    guard sigaction(number, nil, &action) == 0, !isIgnoring(action) else { return }
     signal(number, handler)
+  }
+
+  static func isIgnoring(_ action: sigaction) -> Bool {
+    // SIG_IGN is the number 1 cast to a function pointer, which Swift cannot compare.
+    withUnsafeBytes(of: action) { $0.loadUnaligned(as: Int.self) } == 1
   }
 }

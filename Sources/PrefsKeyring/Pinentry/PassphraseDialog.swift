@@ -94,14 +94,10 @@
         posix_spawn_file_actions_adddup2(&actions, input, 0)
         posix_spawn_file_actions_adddup2(&actions, output, 1)
         // Of a session of its own, no terminal stops it in the background.
-        var (none, broken) = (sigset_t(), sigset_t())
+        var none = sigset_t()
         sigemptyset(&none)
-        sigemptyset(&broken)
-        sigaddset(&broken, SIGPIPE)
         posix_spawnattr_setsigmask(&attributes, &none)
-        posix_spawnattr_setsigdefault(&attributes, &broken)
-        let flags = AgentProcess.newSession | Int32(POSIX_SPAWN_SETSIGMASK) | Int32(POSIX_SPAWN_SETSIGDEF)
-        posix_spawnattr_setflags(&attributes, Int16(flags))
+        ChildProcess.restore([SIGPIPE], &attributes, flags: AgentProcess.newSession | Int32(POSIX_SPAWN_SETSIGMASK))
       }
     }
 
