@@ -24,7 +24,7 @@ NAME = "(row) => (row.querySelector('.collection')?.textContent ?? '') + row.que
 class Browser:
     """A Chromium of its own without a screen."""
 
-    def __init__(self, width=1280, height=800, dark=False, arguments=()):
+    def __init__(self, width=1280, height=800, dark=False, arguments=(), settings=None):
         options = webdriver.ChromeOptions()
         options.binary_location = shutil.which("chromium") or shutil.which("chromium-browser") or ""
         self.profile = tempfile.mkdtemp(prefix="prefs-browser-")
@@ -40,7 +40,7 @@ class Browser:
         for flag in flags:
             options.add_argument(flag)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        options.add_experimental_option("prefs", {"download.default_directory": self.profile})
+        options.add_experimental_option("prefs", {"download.default_directory": self.profile, **(settings or {})})
         self.driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
         self.driver.set_page_load_timeout(PATIENCE)
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {

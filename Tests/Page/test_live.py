@@ -10,6 +10,7 @@ import time
 import unittest
 
 from cases import PageCase
+from harness import Browser
 
 
 class LiveTests(PageCase):
@@ -21,6 +22,14 @@ class LiveTests(PageCase):
             self.assertLess(time.monotonic() - start, 1)
             self.browser.wait(lambda: "fresh" in self.browser.row("notes/count")["classes"], seconds=2)
         self.browser.wait(lambda: "fresh" not in self.browser.row("notes/count")["classes"], seconds=8)
+
+    def test_a_browser_that_blocks_cookies_shows_it_in_each_tab_too(self):
+        browser = Browser(settings={"profile.default_content_setting_values.cookies": 2})
+        tab = self.another_page(browser)
+        # The first ones may be among what it loads at the start.
+        for value in "456":
+            self.store.prefs("set", "notes/count", value)
+            tab.wait(lambda: tab.row("notes/count")["value"] == value)
 
     def test_a_setting_that_a_shell_makes_or_removes_comes_and_goes_with_its_count(self):
         self.store.prefs("set", "fresh/one", "1")

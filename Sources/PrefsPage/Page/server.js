@@ -95,22 +95,28 @@ export async function unlock(passphrase) { await ask("unlock", new TextEncoder()
 /// Calls `handlers[event](data)` for each event of the program, `handlers.connection(isThere)` when the connection opens and
 /// breaks, and `handlers.end({reason})` at the end.
 ///
-/// One tab of a browser listens, and passes the events to the others: a browser has only six connections for all of them.
+/// One tab of a browser listens, and passes the events to the others: a browser has only six connections for all of them. Where a browser
+/// that blocks cookies lets tabs share nothing, each one listens.
 export async function follow(handlers) {
   const name = `events of ${location.pathname}`;
-  const shared = new BroadcastChannel(name);
   let isOver = false;
   const handle = ({ name, data }) => {
     if (isOver) return;
     isOver = name === "end";
     handlers[name]?.(data);
   };
-  const publish = (name, data) => { shared.postMessage({ name, data }); handle({ name, data }); };
   session.lost = (data) => handle({ name: "end", data });
-  shared.addEventListener("message", (event) => handle(event.data));
-  // There may have been commits before this tab listened.
-  handlers.connection(true);
-  await navigator.locks.request(name, () => isOver ? undefined : listen(publish));
+  try {
+    const shared = new BroadcastChannel(name);
+    shared.addEventListener("message", (event) => handle(event.data));
+    // There may have been commits before this tab listened.
+    handlers.connection(true);
+    const publish = (name, data) => { shared.postMessage({ name, data }); handle({ name, data }); };
+    await navigator.locks.request(name, () => isOver ? undefined : listen(publish));
+  } catch (error) {
+    if (error.name !== "SecurityError") throw error;
+    await listen((name, data) => handle({ name, data }));
+  }
 }
 
 async function listen(publish) {
