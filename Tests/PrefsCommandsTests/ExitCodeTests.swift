@@ -68,12 +68,12 @@ struct ExitCodeTests {
     #expect(try FileManager.default.contentsOfDirectory(atPath: tool.home.path).isEmpty)
   }
 
-  @Test("A missing backup is 4, and no store is to be created for it")
+  @Test("A missing backup is 4, with no advice to create one")
   func noBackup() throws {
     let tool = try Tool()
     try tool.succeed("set", "a", "x")
     let run = try tool.run("restore-store", "nowhere", "--force")
-    #expect(run.code == 4 && run.message.contains("there is no backup at nowhere."), "\(run)")
+    #expect(run.code == 4 && run.message.contains("there is no backup at nowhere. Check the path;"), "\(run)")
     #expect(try tool.run("get", "a").text == "x\n")
   }
 
