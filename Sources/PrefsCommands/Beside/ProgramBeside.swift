@@ -93,9 +93,9 @@ struct ProgramBeside {
       throw error
     }
     // The program reads all input before it answers, or has exited.
-    let previous = signal(SIGPIPE, SIG_IGN)
-    do { try FileDescriptor.writeAll(input.utf8, to: source.writing, named: path) } catch is ClosedPipe {}
-    signal(SIGPIPE, previous)
+    do {
+      try Signals.ignoring([SIGPIPE]) { try FileDescriptor.writeAll(input.utf8, to: source.writing, named: path) }
+    } catch is ClosedPipe {}
     source.closeWriting()
     let answer = Result { try FileDescriptor.readAll(output.reading, named: path, within: time) }
     if case .failure = answer { kill(child, SIGKILL) }

@@ -34,7 +34,7 @@ package enum ChildProcess {
 
   /// Has the program start with the default actions of signals, which it would otherwise ignore as this process does.
   ///
-  /// - Parameter flags: Others of its attributes.
+  /// - Parameter flags: Those of its other attributes (posix_spawnattr_setflags(3)); they replace earlier ones.
   package static func restore(_ signals: [Int32], _ attributes: inout Attributes, flags: Int32 = 0) {
     var set = sigset_t()
     sigemptyset(&set)

@@ -45,8 +45,9 @@ struct AgentClient {
       throw error
     }
     // If the agent has already died, SIGPIPE must not end this process.
-    signal(SIGPIPE, SIG_IGN)
-    try? key.withUnsafeBytes { try FileDescriptor.writeAll($0, to: ends[1], named: "a pipe") }
+    try? Signals.ignoring([SIGPIPE]) {
+      try key.withUnsafeBytes { try FileDescriptor.writeAll($0, to: ends[1], named: "a pipe") }
+    }
     close(ends[1])
     guard let kept = self.key(), kept.isEqual(to: key) else {
       throw Failure(.other, "the agent for the key ended immediately.")
@@ -88,9 +89,10 @@ struct AgentClient {
   private func ask<R>(_ request: AgentRequest, _ answer: (Int32) throws -> R) throws -> R? {
     guard let descriptor = try AgentSocket.connect(to: path) else { return nil }
     defer { close(descriptor) }
-    signal(SIGPIPE, SIG_IGN)
     do {
-      try FileDescriptor.writeAll([request.rawValue], to: descriptor, named: "the agent")
+      try Signals.ignoring([SIGPIPE]) {
+        try FileDescriptor.writeAll([request.rawValue], to: descriptor, named: "the agent")
+      }
     } catch is ClosedPipe {
       return nil
     }

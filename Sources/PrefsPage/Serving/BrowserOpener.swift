@@ -66,7 +66,7 @@ final class BrowserOpener: Sendable {
     let child = try ChildProcess.start(
       "/bin/sh", ["sh", "-c", "exec \(opener) \"$1\" >/dev/null 2>&1 </dev/null", "sh", file]
     ) { _, attributes in
-      ChildProcess.restore([SIGPIPE], &attributes, flags: AgentProcess.newSession)
+      ChildProcess.restore([SIGPIPE, SIGTTIN], &attributes, flags: AgentProcess.newSession)
     }
     // It may run as long as the browser.
     DispatchQueue(label: "prefs-ui.browser").async {
