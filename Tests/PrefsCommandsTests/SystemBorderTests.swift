@@ -2,6 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
+@testable import PrefsCommands
+
 @Suite("Bytes that are no text, descriptors and limits of the caller, and a system without watches")
 struct SystemBorderTests {
   private let tool: Tool
@@ -27,6 +29,25 @@ struct SystemBorderTests {
     #expect(try FileManager.default.contentsOfDirectory(atPath: tool.home.path) == before)
     // Other programs' variables may hold any bytes.
     #expect(try shell("OTHER=\"$(printf '\\377')\" exec \"$0\" set a b").code == 0)
+  }
+
+  @Test("After a signal was ignored, its handler is there again, with its flags")
+  func handlers() {
+    var (own, former, found) = (sigaction(), sigaction(), sigaction())
+    own.sa_flags = SA_SIGINFO
+    #if canImport(Darwin)
+      own.__sigaction_u.__sa_sigaction = { _, _, _ in }
+    #else
+      own.__sigaction_handler.sa_sigaction = { _, _, _ in }
+    #endif
+    sigaction(SIGUSR2, &own, &former)
+    defer { sigaction(SIGUSR2, &former, nil) }
+    SignalHandlers.ignoring([SIGUSR2]) {
+      sigaction(SIGUSR2, nil, &found)
+      #expect(SignalHandlers.isIgnoring(found))
+    }
+    sigaction(SIGUSR2, nil, &found)
+    #expect(found.sa_flags & SA_SIGINFO != 0 && !SignalHandlers.isIgnoring(found))
   }
 
   @Test("A store in a folder whose name is not UTF-8 is refused, and none is made beside it")

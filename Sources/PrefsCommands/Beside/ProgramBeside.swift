@@ -94,7 +94,9 @@ struct ProgramBeside {
     }
     // The program reads all input before it answers, or has exited.
     do {
-      try Signals.ignoring([SIGPIPE]) { try FileDescriptor.writeAll(input.utf8, to: source.writing, named: path) }
+      try SignalHandlers.ignoring([SIGPIPE]) {
+        try FileDescriptor.writeAll(input.utf8, to: source.writing, named: path)
+      }
     } catch is ClosedPipe {}
     source.closeWriting()
     let answer = Result { try FileDescriptor.readAll(output.reading, named: path, within: time) }

@@ -30,7 +30,7 @@ struct Pager {
     let (input, output) = (ends[0], ends[1])
     FileDescriptor.closeOnExecution(output)
     // Before the pager runs: an interrupt is for the pager alone, and would otherwise end this process.
-    return Signals.ignoring(Self.signals) {
+    return SignalHandlers.ignoring(Self.signals) {
       let child = start(reading: input)
       close(input)
       // The user may quit before the end.
@@ -89,15 +89,5 @@ struct Pager {
     while waitpid(child, &status, 0) < 0 { guard errno == EINTR else { return true } }
     let code = status & 0x7f == 0 ? (status >> 8) & 0xff : 0
     return code != ExitStatus.notExecutable.rawValue && code != ExitStatus.commandNotFound.rawValue
-  }
-}
-
-/// Signals of this process.
-enum Signals {
-  /// Ignores `signals` during `body`: another process on the terminal handles them.
-  static func ignoring<R>(_ signals: [Int32], _ body: () throws -> R) rethrows -> R {
-    let previous = signals.map { signal($0, SIG_IGN) }
-    defer { for (number, handler) in zip(signals, previous) { signal(number, handler) } }
-    return try body()
   }
 }

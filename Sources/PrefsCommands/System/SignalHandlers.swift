@@ -24,6 +24,19 @@ enum SignalHandlers {
     signal(number, handler)
   }
 
+  /// Ignores `signals` during `body`.
+  static func ignoring<R>(_ signals: [Int32], _ body: () throws -> R) rethrows -> R {
+    var previous = signals.map { number in
+      var action = sigaction()
+      sigaction(number, nil, &action)
+      signal(number, SIG_IGN)
+      return action
+    }
+    // With their flags, without which a handler of HeldSignals would be called with too few arguments.
+    defer { for (index, number) in signals.enumerated() { sigaction(number, &previous[index], nil) } }
+    return try body()
+  }
+
   static func isIgnoring(_ action: sigaction) -> Bool {
     // SIG_IGN is the number 1 cast to a function pointer, which Swift cannot compare.
     withUnsafeBytes(of: action) { $0.loadUnaligned(as: Int.self) } == 1

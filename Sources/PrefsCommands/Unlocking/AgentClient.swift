@@ -45,7 +45,7 @@ struct AgentClient {
       throw error
     }
     // If the agent has already died, SIGPIPE must not end this process.
-    try? Signals.ignoring([SIGPIPE]) {
+    try? SignalHandlers.ignoring([SIGPIPE]) {
       try key.withUnsafeBytes { try FileDescriptor.writeAll($0, to: ends[1], named: "a pipe") }
     }
     close(ends[1])
@@ -90,7 +90,7 @@ struct AgentClient {
     guard let descriptor = try AgentSocket.connect(to: path) else { return nil }
     defer { close(descriptor) }
     do {
-      try Signals.ignoring([SIGPIPE]) {
+      try SignalHandlers.ignoring([SIGPIPE]) {
         try FileDescriptor.writeAll([request.rawValue], to: descriptor, named: "the agent")
       }
     } catch is ClosedPipe {
