@@ -67,6 +67,26 @@
       #expect(try tool.succeed("get", "ui/theme") == "dark\n" && tool.succeed("get", "ui/size") == "14\n")
     }
 
+    @Test("A reader of its messages that ends leaves the text nowhere")
+    func brokenPipe() throws {
+      let (closed, code) = (tool.path("closed"), tool.path("code"))
+      let environment = try editor("while [ ! -e '\(closed)' ]; do :; done; echo '{' >\"$1\"")
+      let script = """
+        { "$0" edit ui --format json 2>&1 >/dev/tty; echo $? >'\(code)'; } | { exec <&-; : >'\(closed)'; }
+        """
+      let terminal = try PseudoTerminal()
+      let child = try tool.spawn(
+        ["-c", script, Tool.executable],
+        files: [(0, terminal.path, O_RDWR), (1, "/dev/null", O_WRONLY), (2, "/dev/null", O_WRONLY)],
+        environment: environment, program: "/bin/sh")
+      try terminal.expect("Edit again? [y/N] ")
+      terminal.type("n\n")
+      #expect(try Tool.exitCode(of: child) == 0)
+      // Its last message ends it, when the file is gone.
+      #expect(String(decoding: try tool.contents(code), as: UTF8.self) == "141\n")
+      #expect(try isWiped)
+    }
+
     @Test("Two values for the two names of one setting are refused, with both names")
     func twoNames() throws {
       for (version, name) in [("1", #""width""#), ("2", #""window.width", "formerly": [{"name": "width"}]"#)] {

@@ -104,8 +104,8 @@ struct BackupCommand: ParsableCommand {
     if Terminal.isTerminal(1) {
       throw Failure(.usage, "the copy is binary, which a terminal cannot show. Name a file, or use a pipe.")
     }
-    // A reader that ends early must not leave the copy here.
-    try HeldSignals.during(and: [SIGPIPE]) { signals in
+    // A signal, or a reader that ends early, must not leave the copy here.
+    try HeldSignals.during { signals in
       let folder = try temporaryFolder()
       let path = "\(folder)/copy.coffer"
       func removeCopy() {

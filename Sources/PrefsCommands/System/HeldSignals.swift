@@ -12,7 +12,8 @@ import Synchronization
 /// Holds back signals that end a process while something must be cleaned up first.
 ///
 /// A handler may do next to nothing, so it only writes the signal's number to a pipe. The holder reads the pipe, and
-/// received signals are raised again at the end. Signals that the caller ignores stay ignored.
+/// received signals are raised again at the end. Signals that the caller ignores stay ignored. A pipe without a reader is an error of
+/// the write meanwhile.
 final class HeldSignals {
   static let ending = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
   /// The write end of the pipe; one holder at a time.
@@ -41,7 +42,7 @@ final class HeldSignals {
       _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
     }
     Self.writer.store(descriptors.write, ordering: .relaxed)
-    for signal in Set(Self.ending + others + [SIGCHLD]) { hold(signal) }
+    for signal in Set(Self.ending + others + [SIGCHLD, SIGPIPE]) { hold(signal) }
   }
 
   private func hold(_ signal: Int32) {
