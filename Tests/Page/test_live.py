@@ -23,7 +23,7 @@ class LiveTests(PageCase):
             self.browser.wait(lambda: "fresh" in self.browser.row("notes/count")["classes"], seconds=2)
         self.browser.wait(lambda: "fresh" not in self.browser.row("notes/count")["classes"], seconds=8)
 
-    def test_a_browser_that_blocks_cookies_shows_it_in_each_tab_too(self):
+    def test_a_browser_that_blocks_cookies_shows_it_too(self):
         browser = Browser(settings={"profile.default_content_setting_values.cookies": 2})
         tab = self.another_page(browser)
         # The first ones may be among what it loads at the start.

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PrefsCommands
 
-@Suite("Bytes that are no text, descriptors and limits of the caller, and a system without watches")
+@Suite("Bytes that are no text, descriptors, signals and limits of the caller, and a system without watches")
 struct SystemBorderTests {
   private let tool: Tool
 

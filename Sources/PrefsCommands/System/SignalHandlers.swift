@@ -24,7 +24,7 @@ enum SignalHandlers {
     signal(number, handler)
   }
 
-  /// Ignores `signals` during `body`.
+  /// Ignores `signals` during `body`, on one thread at a time unless this process ignores them anyway.
   static func ignoring<R>(_ signals: [Int32], _ body: () throws -> R) rethrows -> R {
     var previous = signals.map { number in
       var action = sigaction()

@@ -96,7 +96,7 @@ export async function unlock(passphrase) { await ask("unlock", new TextEncoder()
 /// breaks, and `handlers.end({reason})` at the end.
 ///
 /// One tab of a browser listens, and passes the events to the others: a browser has only six connections for all of them. Where a browser
-/// that blocks cookies lets tabs share nothing, each one listens.
+/// that blocks cookies lets tabs share nothing, each one listens, and a sixth gets no answers.
 export async function follow(handlers) {
   const name = `events of ${location.pathname}`;
   let isOver = false;
