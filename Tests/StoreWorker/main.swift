@@ -357,13 +357,13 @@ case "change-keys":
   say(recoveryKey.text.withUnsafeBytes { String(decoding: $0, as: UTF8.self) })
 
 case "rotate":
-  // rotate … [FRACTION]: prints when it begins, and, when so much is done, "there", or "done" if all is, and then waits to be killed.
+  // rotate … [FRACTION]: prints when it begins, and, when so much is done, "there", and then waits to be killed.
   let fraction = rest.first.map { Double($0)! } ?? .infinity
   let database = try open()
   say("begins")
   try database.rotate { done in
     guard done >= fraction else { return }
-    say(done < 1 ? "there" : "done")
+    say("there")
     while true { pause() }
   }
 

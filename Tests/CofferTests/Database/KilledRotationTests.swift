@@ -20,17 +20,13 @@ import Testing
       }
     }
     let neighbour = try store.startWorker("churn")
-    var cutCount = 0
     for round in 0..<rounds {
       // From the first pages that it rewrites to nine tenths of its work; the new key is in force then, and the old one needed.
       let rotator = try store.startWorker("rotate", "\(0.9 * Double(round) / Double(rounds - 1))")
-      #expect(rotator.readLine() == "begins")
-      // Its progress counts pages that pass: where fewer do than it expects, it is done before it gets there.
-      let isCut = try #require(rotator.readLine()) == "there"
+      #expect(rotator.readLine() == "begins" && rotator.readLine() == "there")
       // Before it is killed: the neighbour may continue at once, and be done before this looks.
-      #expect(try (Store.peekEnvelope(at: store.path).epochs.count > 1) == isCut)
+      #expect(try Store.peekEnvelope(at: store.path).epochs.count > 1)
       rotator.kill()
-      if isCut { cutCount += 1 }
       // The neighbour has committed so much, and reads all of it.
       try neighbour.write("check")
       let answer = try #require(neighbour.readLine())
@@ -41,7 +37,6 @@ import Testing
       try database.makeConnection().readWrite { try $0.setObject("next", forKey: "next") }
       try database.close()
     }
-    #expect(cutCount >= rounds * 3 / 4)
     try neighbour.write("end")
     _ = neighbour.readLine()
     let database = try store.open()
